@@ -1,0 +1,41 @@
+"""What limpet raises, told apart by what the caller does next.
+
+LimpetError
+├─ CommandRefused(PermissionError)   change the command
+├─ SpawnFailed(OSError)              fix the working directory, the shell or the input
+└─ CommandFailed                     read the result
+
+All three come from `Result.check()` only and carry the whole result: a command that fails is a
+`Result`, never an exception. Values of the wrong type or range are `TypeError` and `ValueError`,
+raised before anything starts. Where the task that awaits a call is cancelled, the call raises
+`limpet.cancelled.RunCancelled`, an `asyncio.CancelledError` that carries the result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from limpet.result import Result
+
+
+class LimpetError(Exception):
+    """The root of what limpet raises."""
+
+
+class _ResultError(LimpetError):
+    def __init__(self, result: Result) -> None:
+        super().__init__(result.describe())
+        self.result = result
+
+
+class CommandRefused(_ResultError, PermissionError):
+    """The command was refused before anything ran."""
+
+
+class SpawnFailed(_ResultError, OSError):
+    """The command could not be started."""
+
+
+class CommandFailed(_ResultError):
+    """The command ran and did not end with exit code 0."""

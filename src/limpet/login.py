@@ -1,0 +1,100 @@
+"""The environment of the user's login profile: read once per process, bounded, out of band."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import threading
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from limpet.loop import SelectorLoop
+from limpet.policy import Policy
+from limpet.process import env
+from limpet.process.prelude import AnonymousFile
+from limpet.result import Result
+from limpet.run import Request, Run
+
+if TYPE_CHECKING:
+    import asyncio
+
+LOGIN_TIMEOUT_S = 10.0
+"""A profile that takes longer is done without."""
+_AT_MOST_BYTES = 4 << 20
+
+_OF_THE_PROFILE_ITSELF = (env.MARKER, b"PWD", b"OLDPWD", b"SHLVL", b"_")
+
+_known: dict[str, Mapping[bytes, bytes]] = {}
+"""By the shell that read it."""
+_reading: dict[tuple[int, str], asyncio.Task[None]] = {}
+"""By loop and shell: calls that come while the profile is read share the reading."""
+_lock = threading.Lock()
+
+
+async def read(loop: asyncio.AbstractEventLoop, policy: Policy) -> Mapping[bytes, bytes]:
+    """Return the profile's environment; the first call of a process reads it."""
+    import asyncio
+
+    if policy.shell not in _known:
+        key = (id(loop), policy.shell)
+        task = _reading.get(key)
+        if task is None:
+            task = _reading[key] = loop.create_task(_read_on_asyncio(loop, policy))
+            task.add_done_callback(lambda _: _reading.pop(key, None))
+        # Whoever asked first may be cancelled; the others still want to know.
+        await asyncio.shield(task)
+    return _known[policy.shell]
+
+
+async def _read_on_asyncio(loop: asyncio.AbstractEventLoop, policy: Policy) -> None:
+    file = AnonymousFile()
+    done: asyncio.Future[Result] = loop.create_future()
+    run = Run(loop, _request(policy, file), done.set_result)
+    try:
+        run.start()
+        _keep(policy, await done, file)
+    finally:
+        run.cancel()
+        file.close()
+
+
+def read_sync(loop: SelectorLoop, policy: Policy) -> Mapping[bytes, bytes]:
+    """Do the same as `read` on a loop of the caller's own."""
+    with _lock:
+        if policy.shell not in _known:
+            file = AnonymousFile()
+            results: list[Result] = []
+            try:
+                Run(loop, _request(policy, file), results.append).start()
+                loop.run_until(lambda: bool(results))
+                _keep(policy, results[0], file)
+            finally:
+                file.close()
+    return _known[policy.shell]
+
+
+def _request(policy: Policy, file: AnonymousFile) -> Request:
+    return Request(
+        command=f"exec {shlex.quote(policy.shell)} -l -c 'env -0 >|{file.path}'",
+        cwd="/",
+        timeout_s=LOGIN_TIMEOUT_S,
+        policy=Policy(shell=policy.shell, survivors="kill"),
+        inherited=env.host_environment(),
+    )
+
+
+def _keep(policy: Policy, result: Result, file: AnonymousFile) -> None:
+    entries = file.read(_AT_MOST_BYTES).split(b"\0")
+    found = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
+    if not found:
+        warnings.warn(
+            f"the login profile could not be read ({result.describe()}):"
+            " commands inherit the host's own environment",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        found = env.host_environment()
+    for name in _OF_THE_PROFILE_ITSELF:
+        found.pop(name, None)
+    _known[policy.shell] = found

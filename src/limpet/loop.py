@@ -1,0 +1,117 @@
+"""The event loop a run needs: asyncio's, or a small one for callers that have none.
+
+A run is written against these few methods, which every asyncio loop has. `SelectorLoop` has them
+too, so that `run_sync` and the command line need not import asyncio: that alone would take longer
+than everything else `limpet run true` does.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import selectors
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Timer(Protocol):
+    """A call that was put off."""
+
+    def cancel(self) -> None:
+        """Never make the call."""
+
+
+class Loop(Protocol):
+    """The part of `asyncio.AbstractEventLoop` that a run uses."""
+
+    def add_reader(self, fd: int, callback: Callable[..., object], /, *args: object) -> None:
+        """Call back whenever the descriptor can be read."""
+
+    def remove_reader(self, fd: int, /) -> bool:
+        """Stop calling back for the descriptor."""
+
+    def call_later(
+        self, delay: float, callback: Callable[..., object], /, *args: object
+    ) -> Timer:
+        """Call back once, after `delay` seconds."""
+
+
+class _Timer:
+    __slots__ = ("args", "callback")
+
+    def __init__(self, callback: Callable[..., object], args: tuple[object, ...]) -> None:
+        self.callback: Callable[..., object] | None = callback
+        self.args = args
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class SelectorLoop:
+    """A loop for one thread and one purpose: run until told that it is done."""
+
+    def __init__(self) -> None:
+        # A handful of descriptors: poll is as good as epoll, and needs none of its own.
+        self._selector = selectors.PollSelector()
+        self._timers: list[tuple[float, int, _Timer]] = []
+        self._order = itertools.count()
+
+    def add_reader(self, fd: int, callback: Callable[..., object], /, *args: object) -> None:
+        """Call back whenever the descriptor can be read."""
+        self._watch(fd, selectors.EVENT_READ, callback, args)
+
+    def remove_reader(self, fd: int, /) -> bool:
+        """Stop calling back for the descriptor."""
+        return self._unwatch(fd)
+
+    def add_writer(self, fd: int, callback: Callable[..., object], /, *args: object) -> None:
+        """Call back whenever the descriptor can be written."""
+        self._watch(fd, selectors.EVENT_WRITE, callback, args)
+
+    def remove_writer(self, fd: int, /) -> bool:
+        """Stop calling back for the descriptor."""
+        return self._unwatch(fd)
+
+    def call_later(
+        self, delay: float, callback: Callable[..., object], /, *args: object
+    ) -> _Timer:
+        """Call back once, after `delay` seconds."""
+        timer = _Timer(callback, args)
+        heapq.heappush(self._timers, (time.monotonic() + delay, next(self._order), timer))
+        return timer
+
+    def run_until(self, is_done: Callable[[], bool]) -> None:
+        """Serve descriptors and timers until `is_done` says so."""
+        while not is_done():
+            for key, _ in self._selector.select(self._idle_s()):
+                callback, args = key.data
+                # An earlier callback of this round may have removed the descriptor.
+                if self._selector.get_map().get(key.fd) is key:
+                    callback(*args)
+            self._run_due_timers()
+
+    def _watch(
+        self, fd: int, event: int, callback: Callable[..., object], args: tuple[object, ...]
+    ) -> None:
+        self._unwatch(fd)
+        self._selector.register(fd, event, (callback, args))
+
+    def _unwatch(self, fd: int) -> bool:
+        try:
+            self._selector.unregister(fd)
+        except KeyError:
+            return False
+        return True
+
+    def _idle_s(self) -> float | None:
+        while self._timers and self._timers[0][2].callback is None:
+            heapq.heappop(self._timers)
+        return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
+
+    def _run_due_timers(self) -> None:
+        now = time.monotonic()
+        while self._timers and self._timers[0][0] <= now:
+            timer = heapq.heappop(self._timers)[2]
+            if timer.callback is not None:
+                timer.callback(*timer.args)

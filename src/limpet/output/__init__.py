@@ -1,0 +1,1 @@
+"""A command's output: read once, kept within bounds, made into text."""

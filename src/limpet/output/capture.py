@@ -1,0 +1,225 @@
+"""One reader for a run's pipes: masks, keeps the window, spills what is too long, tells a listener."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import termios
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from limpet.events import Stream
+from limpet.output.mask import Mask
+from limpet.output.spill import Spill
+from limpet.output.text import clean, is_binary
+from limpet.output.window import Cut, Window
+from limpet.policy import OutputPolicy
+
+_READ_BYTES = 1 << 16
+"""A pipe's usual capacity: a read that fills it means that the command outpaces us."""
+_FLOOD_READ_BYTES = 1 << 18
+_FLOOD_PIPE_BYTES = 1 << 20
+"""Then the pipe is widened, so that the command and we run at once rather than in turns."""
+
+
+class Pipe:
+    """The read end of one of a run's pipes."""
+
+    def __init__(self, fd: int, stream: Stream, secrets: tuple[bytes, ...]) -> None:
+        self.fd = fd
+        self.stream: Stream = stream
+        self.mask = Mask(secrets) if secrets else None
+        self.flood: bytearray | None = None
+        os.set_blocking(fd, False)
+
+    def widen(self) -> None:
+        """Prepare for a flood: a larger pipe and one buffer that is used again."""
+        self.flood = bytearray(_FLOOD_READ_BYTES)
+        if hasattr(fcntl, "F_SETPIPE_SZ"):
+            try:
+                fcntl.fcntl(self.fd, fcntl.F_SETPIPE_SZ, _FLOOD_PIPE_BYTES)
+            except OSError:
+                pass  # over the user's share of pipe memory: slower, not wrong
+
+    def available(self) -> int:
+        """Return how many bytes lie in the pipe now."""
+        count: int = struct.unpack("i", fcntl.ioctl(self.fd, termios.FIONREAD, b"\0\0\0\0"))[0]
+        return count
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """All that is kept of a run's output, as text."""
+
+    stdout: str
+    stderr: str
+    output: str
+    truncated: bool
+    omitted_bytes: int
+    omitted_lines: int
+    total_bytes: int
+    spill_path: str | None
+    save_error: OSError | None
+    """What kept the output from being saved in full, other than the cap."""
+
+
+_NOTHING = Captured("", "", "", False, 0, 0, 0, None, None)
+
+
+class Capture:
+    """Takes in everything a run writes, in constant memory."""
+
+    def __init__(
+        self,
+        run_id: str,
+        policy: OutputPolicy,
+        listener: Callable[[Stream, bytes], None] | None = None,
+    ) -> None:
+        self._run_id = run_id
+        self._policy = policy
+        self._listener = listener
+        self._all = self._window()
+        self._parts: dict[Stream, Window] = {}
+        if policy.streams == "separate":
+            self._parts = {"stdout": self._window(), "stderr": self._window()}
+        self._spill: Spill | None = None
+        self._spill_error: OSError | None = None
+
+    def _window(self) -> Window:
+        return Window(self._policy.head_bytes, self._policy.tail_bytes)
+
+    @property
+    def total_bytes(self) -> int:
+        """How much was written so far."""
+        return self._all.total_bytes
+
+    @property
+    def total_lines(self) -> int:
+        """How many newlines were written so far."""
+        return self._all.total_lines
+
+    @property
+    def is_capped(self) -> bool:
+        """True once output was left out of the file because of its cap."""
+        return self._spill is not None and self._spill.is_capped
+
+    def last_line(self) -> str:
+        """Return the last line so far, clean."""
+        return clean(self._all.last_line())
+
+    def read(self, pipe: Pipe) -> int | None:
+        """Take in what one read of a pipe gives.
+
+        Returns:
+            How many bytes there were; 0 at the end of the stream; None if there are none now.
+        """
+        if pipe.flood is None:
+            try:
+                data = os.read(pipe.fd, _READ_BYTES)
+            except BlockingIOError:
+                return None
+            if len(data) == _READ_BYTES:
+                pipe.widen()
+            self._take(pipe, data, final=not data)
+            return len(data)
+        try:
+            count = os.readv(pipe.fd, [pipe.flood])
+        except BlockingIOError:
+            return None
+        if pipe.mask is None and self._listener is None and count:
+            self._keep(
+                pipe.stream, memoryview(pipe.flood)[:count], pipe.flood.count(b"\n", 0, count)
+            )
+        else:
+            self._take(pipe, bytes(memoryview(pipe.flood)[:count]), final=not count)
+        return count
+
+    def finish(self, pipe: Pipe) -> None:
+        """Let go of what a mask held back, when no more is read from a pipe."""
+        self._take(pipe, b"", final=True)
+
+    def _take(self, pipe: Pipe, data: bytes, *, final: bool) -> None:
+        if pipe.mask is not None:
+            data = pipe.mask.feed(data, final=final)
+        if data:
+            self._keep(pipe.stream, data, data.count(b"\n"))
+            if self._listener is not None:
+                self._listener(pipe.stream, data)
+
+    def _keep(self, stream: Stream, data: bytes | memoryview, newlines: int) -> None:
+        inline = self._policy.head_bytes + self._policy.tail_bytes
+        if self._all.total_bytes + len(data) > inline and not self._all.overflowed:
+            self._open_spill()
+        if self._spill is not None:
+            self._spill.write(data)
+        self._all.feed(data, newlines)
+        if self._parts:
+            self._parts[stream].feed(data, newlines)
+
+    def _open_spill(self) -> None:
+        try:
+            self._spill = Spill(self._run_id, self._policy)
+        except OSError as error:
+            self._spill_error = error
+        else:
+            self._spill.write(self._all.whole())
+
+    def log(self) -> Spill | None:
+        """Return the file of this run, made now if the output was short so far."""
+        if self._spill is None and not self._all.overflowed:
+            self._open_spill()
+        return self._spill
+
+    def close(self) -> Captured:
+        """Finish the file and return what is kept."""
+        if not self._all.total_bytes and self._spill is None:
+            return _NOTHING
+        path = None
+        if self._spill is not None:
+            path = str(self._spill.path)
+            self._spill.close()
+            self._spill_error = self._spill.error
+        cut = self._all.cut()
+        whole = self._text(cut, path, self._all.total_bytes)
+        parts = {
+            stream: self._text(window.cut(), path, window.total_bytes)
+            for stream, window in self._parts.items()
+        }
+        return Captured(
+            stdout=parts.get("stdout", whole),
+            stderr=parts.get("stderr", ""),
+            output=whole,
+            truncated=cut.omitted_bytes > 0,
+            omitted_bytes=cut.omitted_bytes,
+            omitted_lines=cut.omitted_lines,
+            total_bytes=self._all.total_bytes,
+            spill_path=path,
+            save_error=self._spill_error,
+        )
+
+    def _text(self, cut: Cut, path: str | None, total_bytes: int) -> str:
+        if is_binary(cut.head) and (not cut.tail or is_binary(cut.tail)):
+            where = f"; full: {path}" if path else ""
+            return f"[binary output: {total_bytes} bytes{where}]\n"
+        head = _part(cut.head)
+        if not cut.omitted_bytes:
+            return head
+        if head and not head.endswith("\n"):
+            head += "\n"
+        return f"{head}{self._marker(cut, path)}\n{_part(cut.tail)}"
+
+    def _marker(self, cut: Cut, path: str | None) -> str:
+        if self._spill_error is not None:
+            where = f"not saved in full: {self._spill_error.strerror}"
+        elif self.is_capped:
+            where = "up to the cap"
+        else:
+            where = "full"
+        if path is not None:
+            where += f": {path}"
+        return f"[… {cut.omitted_lines} lines / {cut.omitted_bytes} bytes omitted; {where} …]"
+
+
+def _part(data: bytes) -> str:
+    return f"[binary data: {len(data)} bytes]\n" if is_binary(data) else clean(data)

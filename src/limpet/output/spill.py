@@ -1,0 +1,122 @@
+"""The file that keeps a long output in full, within caps, for a stated time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from limpet import state
+from limpet.policy import OutputPolicy
+
+_SWEEP_EVERY_S = 3600.0
+_MEASURE_EVERY_BYTES = 64 << 20
+"""How much a run may write before the directory's size is looked at again."""
+
+_last_sweep_s = -_SWEEP_EVERY_S
+
+
+class Spill:
+    """One run's output file: 0600 in a 0700 directory, locked while it is written."""
+
+    def __init__(self, run_id: str, policy: OutputPolicy) -> None:
+        """Open a new file.
+
+        Raises:
+            OSError: There is no place for it.
+        """
+        self._policy = policy
+        self._directory = state.directory("output")
+        sweep(self._directory, policy)
+        self.path = self._directory / f"{run_id}.log"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        self.fd = os.open(self.path, flags, 0o600)
+        fcntl.flock(self.fd, fcntl.LOCK_SH)
+        self._written = 0
+        self._measured_at = 0
+        self._limit = self._find_limit()
+        self.error: OSError | None = None
+        """What kept a write from being done; the file ends there."""
+        self.is_capped = False
+        """True once something was left out because of the cap on the file or the directory."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append what the cap admits."""
+        if self.error is not None:
+            return
+        view = memoryview(data)[: max(0, self._limit - self._written)]
+        self.is_capped = len(view) < len(data)
+        try:
+            while view:
+                count = os.write(self.fd, view)
+                self._written += count
+                view = view[count:]
+        except OSError as error:
+            self.error = error
+        if self._written - self._measured_at >= _MEASURE_EVERY_BYTES:
+            self._limit = self._find_limit()
+
+    def _find_limit(self) -> int:
+        self._measured_at = self._written
+        others = sum(size for _, size, _ in _files(self._directory)) - self._written
+        if others + self._written > self._policy.spill_directory_bytes:
+            others -= _make_room(self._directory, self._policy.spill_directory_bytes)
+        room = self._policy.spill_directory_bytes - others
+        return min(self._policy.spill_bytes, max(room, self._written))
+
+    def close(self) -> None:
+        """Finish the file; its retention begins."""
+        os.close(self.fd)
+
+
+def sweep(directory: Path, policy: OutputPolicy) -> None:
+    """Remove files older than the policy keeps them, at most once an hour."""
+    global _last_sweep_s
+    now = time.monotonic()
+    if now - _last_sweep_s < _SWEEP_EVERY_S:
+        return
+    _last_sweep_s = now
+    oldest = time.time() - policy.spill_days * 86400
+    for modified, _, path in _files(directory):
+        if modified < oldest:
+            _remove_unless_in_use(path)
+
+
+def _make_room(directory: Path, cap: int) -> int:
+    """Remove the oldest finished files until the directory is at half of its cap."""
+    files = sorted(_files(directory))
+    excess = sum(size for _, size, _ in files) - cap // 2
+    freed = 0
+    for _, size, path in files:
+        if freed >= excess:
+            break
+        if _remove_unless_in_use(path):
+            freed += size
+    return freed
+
+
+def _files(directory: Path) -> list[tuple[float, int, Path]]:
+    found = []
+    for entry in os.scandir(directory):
+        with suppress(FileNotFoundError):  # another program sweeps the same directory
+            status = entry.stat(follow_symlinks=False)
+            found.append((status.st_mtime, status.st_size, Path(entry.path)))
+    return found
+
+
+def _remove_unless_in_use(path: Path) -> bool:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        # Whoever writes the file, in this program or another, holds a lock on it.
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink(missing_ok=True)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True

@@ -1,0 +1,99 @@
+"""Bytes to text: for a model without any control sequence, for a terminal with colour only."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+_ESCAPE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: cursor, colour, modes
+    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"  # OSC: title, clipboard, links
+    r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x9c\n]*(?:\x1b\\|\x9c)?"  # DCS, SOS, PM, APC
+    r"|\x1b[ -/]*[0-Z\\^-~]"  # two-character escapes and charsets
+)
+_SGR = re.compile(r"\x1b\[[0-9;:]*m")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNSAFE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
+_UNFINISHED = re.compile(
+    r"(?:\x1b(?:\[[0-?]*[ -/]*|[ -/]+|[\]PX^_][^\x07\x1b\x9c\n]*\x1b?)?"
+    r"|\x9b[0-?]*[ -/]*"
+    r"|[\x90\x98\x9d-\x9f][^\x07\x1b\x9c\n]*\x1b?)\Z"
+)
+_LONGEST_UNFINISHED = 4096
+"""A sequence that does not end within so many characters is not one."""
+
+_BINARY_SHARE = 0.1
+_TEXT_BYTES = bytes(sorted({*b"\t\n\v\f\r\b\x1b\a", *range(32, 127), *range(128, 256)}))
+
+
+def clean(data: bytes) -> str:
+    """Return output as a model should read it; never raises.
+
+    Control sequences are removed, of a line redrawn with carriage returns the last frame is kept,
+    and what was struck over is what a person would see. Of the controls only newline and tab
+    are left; a NUL, which separates rather than controls, is shown as ␀.
+    """
+    text = data.decode("utf-8", "replace")
+    if "\x1b" in text or "\x9b" in text or "\x9d" in text:
+        text = _ESCAPE.sub("", text)
+    if "\r" in text:
+        text = "\n".join(map(_last_frame, text.split("\n")))
+    if "\x08" in text:
+        text = _strike_over(text)
+    if _CONTROL.search(text):
+        text = _CONTROL.sub("", text.replace("\0", "␀"))
+    return text
+
+
+def _last_frame(line: str) -> str:
+    if "\r" not in line:
+        return line
+    return next((frame for frame in reversed(line.split("\r")) if frame), "")
+
+
+def _strike_over(text: str) -> str:
+    kept: list[str] = []
+    for char in text:
+        if char != "\x08":
+            kept.append(char)
+        elif kept and kept[-1] != "\n":
+            kept.pop()
+    return "".join(kept)
+
+
+def is_binary(data: bytes) -> bool:
+    """True for what is no text in any common encoding: controls that text has not, and many."""
+    odd = len(data.translate(None, _TEXT_BYTES))
+    if not odd:
+        return False
+    odd += data.decode("utf-8", "replace").count("\N{REPLACEMENT CHARACTER}")
+    return odd > len(data) * _BINARY_SHARE
+
+
+class TerminalText:
+    """Decodes a stream piece by piece into text that is safe to print.
+
+    Characters and control sequences may be split between pieces. Colour, newline, tab and
+    carriage return are kept; what could move the cursor elsewhere, retitle the window or touch
+    the clipboard is not.
+    """
+
+    def __init__(self) -> None:
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._held = ""
+
+    def feed(self, data: bytes, *, final: bool = False) -> str:
+        """Return the text that these bytes complete."""
+        text = self._held + self._decode(data, final)
+        self._held = ""
+        if not final:
+            unfinished = _UNFINISHED.search(text, max(0, len(text) - _LONGEST_UNFINISHED))
+            if unfinished:
+                self._held = unfinished.group()
+                text = text[: unfinished.start()]
+        text = _ESCAPE.sub(_keep_colour, text)
+        return _UNSAFE.sub("", text) if _UNSAFE.search(text) else text
+
+
+def _keep_colour(match: re.Match[str]) -> str:
+    return match.group() if _SGR.fullmatch(match.group()) else ""

@@ -1,0 +1,114 @@
+"""What a host decides once for all calls: limits, environment, output, survivors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+SECRET_PATTERNS = (
+    "*KEY*",
+    "*TOKEN*",
+    "*SECRET*",
+    "*PASSWORD*",
+    "*PASSWD*",
+    "*PASSPHRASE*",
+    "*CREDENTIAL*",
+    "*PRIVATE*",
+    "*_PAT",
+    "*_AUTH",
+    "*_DSN",
+    "*DATABASE_URL*",
+    "*CONNECTION_STRING*",
+)
+"""Names of variables that carry secrets, matched without regard to case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentPolicy:
+    """How a command's environment is made: inherit, exclude, then set."""
+
+    inherit: Literal["all", "core", "none"] = "all"
+    """Everything the host has, or only what programs need to work (PATH, HOME, LANG …), or nothing."""
+    login: bool = False
+    """Inherit from the user's login profile instead: read once per process, in its own session."""
+    exclude: tuple[str, ...] = ()
+    """Patterns (`AWS_*`) of inherited names to leave out, matched without regard to case."""
+    hide_secrets: bool = False
+    """Leave out inherited names that look like secrets, and mask known values in all output."""
+    set: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Added last, over anything inherited and over limpet's own PAGER=cat and the like."""
+
+    def __post_init__(self) -> None:
+        if self.inherit not in ("all", "core", "none"):
+            raise ValueError(f"inherit must be 'all', 'core' or 'none', not {self.inherit!r}")
+        if isinstance(self.exclude, str):
+            raise TypeError("exclude takes a tuple of patterns, not one string")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputPolicy:
+    """How much output is kept, where, and for how long."""
+
+    streams: Literal["merged", "separate"] = "merged"
+    """One pipe, so that order is exact; or two, whose order between them is approximate."""
+    head_bytes: int = 10_000
+    tail_bytes: int = 20_000
+    """Output up to head + tail is returned whole; of more, the head and the tail are kept."""
+    spill_bytes: int = 4 << 30
+    """The cap on one run's output; a command that reaches it is killed: `output_capped`."""
+    spill_directory_bytes: int = 16 << 30
+    """The cap on all saved output; the oldest finished files make room, then runs are capped."""
+    spill_days: float = 7.0
+    """How long saved output is kept."""
+
+    def __post_init__(self) -> None:
+        if self.streams not in ("merged", "separate"):
+            raise ValueError(f"streams must be 'merged' or 'separate', not {self.streams!r}")
+        for name in ("head_bytes", "tail_bytes"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must not be negative")
+        for name in ("spill_bytes", "spill_directory_bytes", "spill_days"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be positive")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Everything about running commands that does not belong to one conversation."""
+
+    timeout_s: float = 120.0
+    """The limit of a call that does not give its own."""
+    kill_grace_s: float = 0.5
+    """How long a command may clean up after SIGTERM before SIGKILL."""
+    environment: EnvironmentPolicy = EnvironmentPolicy()
+    output: OutputPolicy = OutputPolicy()
+    survivors: Literal["adopt", "wait", "kill"] = "adopt"
+    """Of processes that outlive the shell (`server &`): leave them running and name them, wait
+    for them as long as the time limit allows, or kill them."""
+    persist_cwd: bool = False
+    """Start each call where the last one of the same `ToolContext` ended."""
+    max_concurrent: int = 64
+    """How many commands of one `Bash` run at once; further calls wait for their turn."""
+    shell: str = "bash"
+    """The bash to run: a name to be found on PATH, or a path."""
+
+    def __post_init__(self) -> None:
+        check_timeout(self.timeout_s)
+        if self.survivors not in ("adopt", "wait", "kill"):
+            raise ValueError(f"survivors must be 'adopt', 'wait' or 'kill', not {self.survivors!r}")
+        if not (0 <= self.kill_grace_s < math.inf):
+            raise ValueError("kill_grace_s must be a finite number of seconds, 0 or more")
+        if self.max_concurrent < 1:
+            raise ValueError("max_concurrent must be 1 or more")
+
+
+def check_timeout(timeout_s: float) -> float:
+    """Return a time limit that is a positive, finite number, or say what is wrong with it."""
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
+        raise TypeError(f"timeout_s must be a number of seconds, not {timeout_s!r}")
+    if not (0 < timeout_s < math.inf):
+        raise ValueError(f"timeout_s must be positive and finite, not {timeout_s!r}")
+    return float(timeout_s)

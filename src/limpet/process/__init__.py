@@ -1,0 +1,1 @@
+"""Processes: their environment, their start, their end."""

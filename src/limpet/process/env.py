@@ -1,0 +1,134 @@
+"""The one place where a command's environment is made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+from limpet.policy import SECRET_PATTERNS, EnvironmentPolicy
+
+MARKER = b"LIMPET_RUN"
+"""Carries the run's id to every process it starts, so that those who left its group are found."""
+
+NON_INTERACTIVE = {
+    # Pagers: output goes to the caller as it is.
+    b"PAGER": b"cat",
+    b"GIT_PAGER": b"cat",
+    b"MANPAGER": b"cat",
+    b"SYSTEMD_PAGER": b"cat",
+    b"GH_PAGER": b"cat",
+    b"AWS_PAGER": b"",
+    # Editors: what was proposed is accepted unchanged. Git prefers GIT_SEQUENCE_EDITOR over
+    # GIT_EDITOR for rebase todo lists, and a configured sequence.editor over both unless it is set.
+    b"EDITOR": b"true",
+    b"VISUAL": b"true",
+    b"GIT_EDITOR": b"true",
+    b"GIT_SEQUENCE_EDITOR": b"true",
+    # Credentials: a question is a failure. GIT_SSH_COMMAND is left alone, since it would override
+    # the user's core.sshCommand; without a terminal ssh asks nobody anyway.
+    b"GIT_TERMINAL_PROMPT": b"0",
+    b"GIT_ASKPASS": b"false",
+    b"SSH_ASKPASS": b"false",
+    b"SSH_ASKPASS_REQUIRE": b"never",
+    b"GCM_INTERACTIVE": b"never",
+    b"DEBIAN_FRONTEND": b"noninteractive",
+    b"PIP_NO_INPUT": b"1",
+    # Colour: a model reads this.
+    b"TERM": b"dumb",
+    b"NO_COLOR": b"1",
+}
+_FORCED_COLOUR = (b"FORCE_COLOR", b"CLICOLOR_FORCE")
+
+_CORE = frozenset(
+    b"PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TEMP TMP SSH_AUTH_SOCK"
+    b" XDG_RUNTIME_DIR XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_STATE_HOME"
+    b" SSL_CERT_FILE SSL_CERT_DIR http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY"
+    b" VIRTUAL_ENV LD_LIBRARY_PATH".split()
+)
+_CORE_PREFIX = b"LC_"
+
+_SHORTEST_MASKED = 8
+"""A shorter secret would shred ordinary text when it is masked."""
+
+
+def host_environment() -> dict[bytes, bytes]:
+    """Return a copy of this program's own environment, as bytes."""
+    # os.environ keeps its values encoded in _data; copying through the public mapping decodes and
+    # encodes each one again, which costs a tenth of the whole spawn.
+    data = getattr(os.environ, "_data", None)
+    return dict(data if type(data) is dict else os.environb)
+
+
+def check_variables(variables: Mapping[str, str]) -> dict[bytes, bytes]:
+    """Return variables encoded, or say which name or value cannot be one."""
+    encoded = {}
+    for name, value in variables.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise TypeError(f"environment names and values must be strings: {name!r}={value!r}")
+        if not name or "=" in name or "\0" in name:
+            raise ValueError(f"not a name for an environment variable: {name!r}")
+        if "\0" in value:
+            raise ValueError(f"the value of {name} holds a NUL byte, which no environment can")
+        encoded[os.fsencode(name)] = os.fsencode(value)
+    return encoded
+
+
+def build(
+    policy: EnvironmentPolicy,
+    inherited: Mapping[bytes, bytes],
+    extra: Mapping[str, str] | None,
+    run_id: str,
+    cwd: str,
+) -> dict[bytes, bytes]:
+    """Return the environment of one run: inherited, not interactive, set, marked.
+
+    Args:
+        policy: What to inherit, to exclude and to set.
+        inherited: The environment to inherit from: the host's, or the login profile's.
+        extra: The call's own variables, over everything else.
+        run_id: The id that the marker carries.
+        cwd: Where the command starts; bash keeps a symbolic path only if PWD names it.
+    """
+    environment = _inherit(policy, inherited)
+    for name in _FORCED_COLOUR:
+        environment.pop(name, None)
+    environment.update(NON_INTERACTIVE)
+    environment[b"PWD"] = os.fsencode(cwd)
+    if policy.set:
+        environment |= check_variables(policy.set)
+    if extra:
+        environment |= check_variables(extra)
+    # Nested runs carry the ids of all around them, so that each is found by the outermost too.
+    outer = inherited.get(MARKER)
+    environment[MARKER] = b"%b/%b" % (outer, run_id.encode()) if outer else run_id.encode()
+    return environment
+
+
+def secret_values(
+    policy: EnvironmentPolicy, inherited: Mapping[bytes, bytes], extra: Mapping[str, str] | None
+) -> tuple[bytes, ...]:
+    """Return the values to mask: those of every name that looks like a secret, longest first."""
+    if not policy.hide_secrets:
+        return ()
+    known = dict(inherited) | check_variables(policy.set) | check_variables(extra or {})
+    values = {v for k, v in known.items() if _matches(k, SECRET_PATTERNS)}
+    return tuple(sorted((v for v in values if len(v) >= _SHORTEST_MASKED), key=len, reverse=True))
+
+
+def _inherit(policy: EnvironmentPolicy, inherited: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    if policy.inherit == "none":
+        return {}
+    if policy.inherit == "core":
+        kept = {k: v for k, v in inherited.items() if k in _CORE or k.startswith(_CORE_PREFIX)}
+    else:
+        kept = dict(inherited)
+    patterns = policy.exclude + (SECRET_PATTERNS if policy.hide_secrets else ())
+    if patterns:
+        return {k: v for k, v in kept.items() if not _matches(k, patterns)}
+    return kept
+
+
+def _matches(name: bytes, patterns: Iterable[str]) -> bool:
+    upper = os.fsdecode(name).upper()
+    return any(fnmatchcase(upper, pattern.upper()) for pattern in patterns)

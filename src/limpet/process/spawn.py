@@ -1,0 +1,127 @@
+"""The one place where a process starts."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+if sys.version_info < (3, 15):
+    from _posixsubprocess import fork_exec
+
+_HAS_FORK_EXEC = sys.version_info < (3, 15)
+"""subprocess.Popen's own engine, whose arguments are known up to Python 3.14. Popen itself spends
+as long on encoding an environment and keeping its books as the kernel does on the vfork."""
+
+LONGEST_ARGUMENT = 128 * 1024 - 1
+"""The kernel's MAX_ARG_STRLEN, less the NUL: a longer command reaches bash as a script file."""
+
+
+def find_shell(name: str) -> str | None:
+    """Return the path of the shell, found as the host's own PATH says."""
+    return _which(name, os.getenv("PATH"))
+
+
+@functools.lru_cache(maxsize=16)
+def _which(name: str, path: str | None) -> str | None:
+    return shutil.which(name, path=path)
+
+
+def start(
+    program: str,
+    argv: Sequence[bytes],
+    *,
+    environment: Mapping[bytes, bytes],
+    cwd: str,
+    stdin: int | None,
+    stdout: int,
+    stderr: int,
+) -> int:
+    """Start a program in a session of its own and return its pid.
+
+    It has no terminal, only descriptors 0 to 2, and default signal handling. The caller reaps it.
+
+    Args:
+        program: Its path.
+        argv: Its name and its arguments.
+        environment: All it gets.
+        cwd: Where it starts.
+        stdin: A descriptor to read from; None is /dev/null.
+        stdout: A descriptor to write to.
+        stderr: A descriptor to write to.
+
+    Raises:
+        OSError: It could not be started; nothing is left behind.
+    """
+    run = _by_fork_exec if _HAS_FORK_EXEC else _by_popen
+    if stdin is not None:
+        return run(program, argv, environment, cwd, stdin, stdout, stderr)
+    null = os.open(os.devnull, os.O_RDONLY)
+    try:
+        return run(program, argv, environment, cwd, null, stdout, stderr)
+    finally:
+        os.close(null)
+
+
+def _by_fork_exec(
+    program: str,
+    argv: Sequence[bytes],
+    environment: Mapping[bytes, bytes],
+    cwd: str,
+    stdin: int,
+    stdout: int,
+    stderr: int,
+) -> int:
+    # The child writes to this pipe what kept it from exec, and exec closes it.
+    error_read, error_write = os.pipe()
+    try:
+        try:
+            # fmt: off
+            arguments = (
+                list(argv), (os.fsencode(program),), True, (error_write,), os.fsencode(cwd),
+                [name + b"=" + value for name, value in environment.items()],
+                stdin, -1, -1, stdout, -1, stderr, error_read, error_write,
+                True, True, -1, None, None, None, -1, None,
+            )
+            # fmt: on
+            may_vfork = (True,) if sys.version_info < (3, 14) else ()
+            pid: int = fork_exec(*arguments, *may_vfork)
+        finally:
+            os.close(error_write)
+        report = os.read(error_read, 4096)
+    finally:
+        os.close(error_read)
+    if report:
+        with suppress(ChildProcessError):  # reaped by a host that reaps all: dead all the same
+            os.waitpid(pid, 0)
+        code = int(report.split(b":")[1], 16)
+        raise OSError(code, os.strerror(code), program)
+    return pid
+
+
+def _by_popen(
+    program: str,
+    argv: Sequence[bytes],
+    environment: Mapping[bytes, bytes],
+    cwd: str,
+    stdin: int,
+    stdout: int,
+    stderr: int,
+) -> int:
+    process = subprocess.Popen(
+        list(argv),
+        executable=program,
+        env=dict(environment),
+        cwd=cwd,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=True,
+    )
+    # The pid is ours to reap: without a return code Popen would reap it when it is collected.
+    process.returncode = 0
+    return process.pid

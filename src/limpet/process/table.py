@@ -1,0 +1,186 @@
+"""The kernel's process table: which processes belong to a run. It reads and signals nothing.
+
+A process belongs to a run if it is in the shell's group or session, descends from it, or carries
+the run's marker in its environment. Where there is no /proc nothing is found, and only the group
+can be killed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from limpet.process.env import MARKER
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_PROBE_AT_MOST = 256
+"""Up to so many pids are looked up one by one; beyond that listing /proc is cheaper."""
+_ENVIRONMENT_AT_MOST = 1 << 20
+"""A larger environment is not read to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One entry of the table; the start time tells it from a later process of the same pid."""
+
+    pid: int
+    ppid: int
+    pgrp: int
+    session: int
+    start_ticks: int
+    state: str
+
+
+def now_ticks() -> int:
+    """Return the time since boot in the unit of `Process.start_ticks`."""
+    return int(time.clock_gettime(_CLOCK) * _TICKS)
+
+
+def look_up(pid: int) -> Process | None:
+    """Return what is known of a pid, or None if it does not exist."""
+    raw = _read(f"/proc/{pid}/stat", 1024)
+    # The name in parentheses may hold anything; the fields follow its last parenthesis.
+    state, *numbers = raw[raw.rfind(b")") + 2 :].split() or [b""]
+    if len(numbers) < 19:
+        return None
+    return Process(
+        pid, int(numbers[0]), int(numbers[1]), int(numbers[2]), int(numbers[18]), state.decode()
+    )
+
+
+def is_same(process: Process) -> bool:
+    """True while this very process exists, zombies included."""
+    current = look_up(process.pid)
+    return current is not None and current.start_ticks == process.start_ticks
+
+
+def is_alive(process: Process) -> bool:
+    """True while this very process exists and is no zombie."""
+    current = look_up(process.pid)
+    return (
+        current is not None
+        and current.start_ticks == process.start_ticks
+        and current.state not in "ZX"
+    )
+
+
+def command_line(pid: int) -> str:
+    """Return the command line of a process as one line, or its name if it has none."""
+    words = _read(f"/proc/{pid}/cmdline", 4096).rstrip(b"\0").replace(b"\0", b" ")
+    if not words:
+        words = _read(f"/proc/{pid}/comm", 64)
+    return " ".join(words.decode(errors="replace").split())[:200]
+
+
+def members(leader: int, run_id: str, since_ticks: int) -> list[Process]:
+    """Return the living processes of a run other than its shell, by looking at every process.
+
+    Args:
+        leader: The shell's pid, which is also the run's first group and session.
+        run_id: What the marker carries.
+        since_ticks: When the shell was started; older processes are not of the run.
+    """
+    return _select(_all_pids(), leader, run_id, since_ticks)
+
+
+def members_after_exit(
+    leader: int, run_id: str, since_ticks: int, not_ours: Iterable[int]
+) -> list[Process]:
+    """Return the same as `members`, as cheaply as it can be had, for a shell that has ended.
+
+    Args:
+        leader: The shell's pid.
+        run_id: What the marker carries.
+        since_ticks: When the shell was started.
+        not_ours: Pids known to be other runs' shells, which need not be looked at.
+    """
+    newest = _newest_pid()
+    recent = now_ticks() - since_ticks < _TICKS
+    # Pids are handed out in rising order. Within a second they cannot come around to the shell's
+    # own again, so what it started lies between its pid and the newest.
+    if recent and leader <= newest <= leader + _PROBE_AT_MOST:
+        if newest == leader:
+            return []
+        skip = set(not_ours)
+        pids = [pid for pid in range(leader + 1, newest + 1) if pid not in skip]
+        return _select(pids, leader, run_id, since_ticks)
+    return members(leader, run_id, since_ticks)
+
+
+def peak_memory(pid: int) -> int:
+    """Return the largest resident size, in bytes, that a process or a descendant of it has had."""
+    peak, pending = 0, [pid]
+    while pending:
+        pid = pending.pop()
+        for line in _read(f"/proc/{pid}/status", 4096).splitlines():
+            if line.startswith(b"VmHWM:"):
+                peak = max(peak, int(line.split()[1]) * 1024)
+        pending += map(int, _read(f"/proc/{pid}/task/{pid}/children", 65536).split())
+    return peak
+
+
+def _select(pids: Iterable[int], leader: int, run_id: str, since_ticks: int) -> list[Process]:
+    # The clock of start_ticks and ours are read apart: one tick of slack.
+    since_ticks -= 1
+    found: list[Process] = []
+    others: list[Process] = []
+    for pid in pids:
+        process = look_up(pid)
+        if process is None or pid == leader or process.start_ticks < since_ticks:
+            continue
+        if process.state in "ZX":
+            continue
+        ours = leader in (process.pgrp, process.session) or _carries_marker(pid, run_id)
+        (found if ours else others).append(process)
+    return _without_threads(found + _descendants(others, {leader, *(p.pid for p in found)}))
+
+
+def _descendants(candidates: list[Process], family: set[int]) -> list[Process]:
+    found: list[Process] = []
+    while children := [p for p in candidates if p.ppid in family]:
+        found += children
+        candidates = [p for p in candidates if p not in children]
+        family = {p.pid for p in children}
+    return found
+
+
+def _without_threads(processes: list[Process]) -> list[Process]:
+    # /proc/<tid> answers for threads too, though it does not list them.
+    return [p for p in processes if b"\nTgid:\t%d\n" % p.pid in _read(f"/proc/{p.pid}/status", 512)]
+
+
+def _carries_marker(pid: int, run_id: str) -> bool:
+    environment = _read(f"/proc/{pid}/environ", _ENVIRONMENT_AT_MOST)
+    _, marker, rest = (b"\0" + environment).partition(b"\0%b=" % MARKER)
+    return bool(marker) and run_id.encode() in rest.partition(b"\0")[0].split(b"/")
+
+
+def _all_pids() -> list[int]:
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return []
+    return [int(name) for name in names if name.isdigit()]
+
+
+def _newest_pid() -> int:
+    fields = _read("/proc/loadavg", 128).split()
+    return int(fields[4]) if len(fields) == 5 else 0
+
+
+def _read(path: str, at_most: int) -> bytes:
+    # A process may vanish between any two of these calls, and others' files are not ours to read:
+    # both mean that there is nothing to know.
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, at_most)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)

@@ -1,0 +1,491 @@
+"""One command from its start to its result: a machine of callbacks on any loop.
+
+    start ─► running ─► shell ended ─► drained ─► settled ─► Result
+                 └─ deadline, cancel, cap ─► killed ──────────┘
+
+The shell is reaped last, when nothing will be signalled any more: until then its pid is its own.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from limpet.events import Event, Finished, Output, Progress, Started, Stream
+from limpet.hint import Ending, hint
+from limpet.loop import Loop, Timer
+from limpet.output.capture import Capture, Captured, Pipe
+from limpet.output.text import TerminalText
+from limpet.policy import Policy
+from limpet.process import env, reap, spawn, table
+from limpet.process.exit import ExitWatch, ends_now, has_ended
+from limpet.process.keeper import keep_draining
+from limpet.process.prelude import AnonymousFile, Prelude, Report
+from limpet.result import Fate, Outcome, Result, Survivor, Usage
+
+ARM_S = 0.005
+"""A command that ends sooner is noticed by the end of its output alone."""
+DRAIN_S = 0.1
+"""How long output is awaited after the shell has ended while something else holds its pipe."""
+DRAIN_BYTES = 1 << 20
+"""How much of it is taken from a process that goes on writing."""
+SETTLE_S = 0.02
+"""A process seen right after the shell's end may be about to end too: it is looked at again."""
+WAIT_POLL_S = 0.05
+"""How often survivors are looked for when the policy waits for them."""
+PROGRESS_S = 1.0
+_FIRST_SAMPLE_S = 0.01
+_LAST_SAMPLE_S = 1.0
+"""Memory is sampled at intervals that double from the first to the last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One call, complete and of the right types."""
+
+    command: str
+    cwd: str
+    timeout_s: float
+    policy: Policy
+    inherited: Mapping[bytes, bytes]
+    """The environment that the policy's inherits from."""
+    env: Mapping[str, str] | None = None
+    stdin: bytes | None = None
+    description: str | None = None
+
+
+class Run:
+    """Runs one request. `on_done` is called once, from `start` itself if nothing could start."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        request: Request,
+        on_done: Callable[[Result], None],
+        listener: Callable[[Event], None] | None = None,
+    ) -> None:
+        self._loop = loop
+        self._request = request
+        self._on_done = on_done
+        self._listener = listener
+        self._run_id = os.urandom(8).hex()
+        self._pipes: list[Pipe] = []
+        self._timers: dict[str, Timer] = {}
+        self._prelude: Prelude | None = None
+        self._script: AnonymousFile | None = None
+        self._captured: Captured | None = None
+        self._watch: ExitWatch | None = None
+        self._child: reap.Child | None = None
+        self._outcome: Outcome | None = None
+        """Set when the run's end has begun; the first reason stands."""
+        self._shell_ended = False
+        self._drained_bytes = 0
+        self._peak_sampled = 0
+        self._started_s = 0.0
+
+    # Start
+
+    def start(self) -> None:
+        """Start the command."""
+        request = self._request
+        try:
+            if problem := _unreadable(request.command):
+                return self._fail(problem)
+            pid, since_ticks = self._spawn(request)
+        except (OSError, UnicodeEncodeError) as error:
+            return self._fail(_explain(error, request))
+        # From here on the shell is already at work: what can be done beside it comes after.
+        self._child = reap.Child(pid, self._run_id, since_ticks)
+        reap.register(self._child)
+        self._capture = Capture(
+            self._run_id, request.policy.output, self._tell_output if self._listener else None
+        )
+        self.resume()
+        self._later("arm", min(ARM_S, request.timeout_s), self._arm)
+        self._host_peak = _host_peak_bytes()
+        if self._listener is not None:
+            self._texts: dict[Stream, TerminalText] = {}
+            self._listener(Started(pid, self._run_id))
+            self._later("progress", PROGRESS_S, self._tell_progress)
+
+    def _spawn(self, request: Request) -> tuple[int, int]:
+        policy = request.policy
+        environment = env.build(
+            policy.environment, request.inherited, request.env, self._run_id, request.cwd
+        )
+        secrets = env.secret_values(policy.environment, request.inherited, request.env)
+        shell = spawn.find_shell(policy.shell)
+        if shell is None:
+            raise FileNotFoundError(errno.ENOENT, "no such program", policy.shell)
+        arguments = self._arguments(request.command)
+        if policy.persist_cwd or "|" in request.command:
+            self._prelude = Prelude(environment)
+        stdin = None if request.stdin is None else AnonymousFile(request.stdin)
+        write_ends: list[int] = []
+        try:
+            stdout = stderr = self._open_pipe(write_ends, "stdout", secrets)
+            if policy.output.streams == "separate":
+                stderr = self._open_pipe(write_ends, "stderr", secrets)
+            self._started_s = time.monotonic()
+            since_ticks = table.now_ticks()
+            pid = spawn.start(
+                shell,
+                arguments,
+                environment=environment,
+                cwd=request.cwd,
+                stdin=stdin and stdin.rewound(),
+                stdout=stdout,
+                stderr=stderr,
+            )
+        finally:
+            for end in write_ends:
+                os.close(end)
+            if stdin is not None:
+                stdin.close()
+        return pid, since_ticks
+
+    def _arguments(self, command: str) -> list[bytes]:
+        """Return bash's arguments: the command itself, or a script file if it is too long."""
+        encoded = os.fsencode(command)
+        if len(encoded) <= spawn.LONGEST_ARGUMENT:
+            return [b"bash", b"-c", b"--", encoded]
+        self._script = AnonymousFile(encoded)
+        return [b"bash", b"--", os.fsencode(self._script.path)]
+
+    def _open_pipe(self, write_ends: list[int], stream: Stream, secrets: tuple[bytes, ...]) -> int:
+        read_end, write_end = os.pipe()
+        write_ends.append(write_end)
+        self._pipes.append(Pipe(read_end, stream, secrets))
+        return write_end
+
+    def _fail(self, problem: str) -> None:
+        self._release()
+        self._done(
+            Result(
+                command=self._request.command,
+                display=self._request.command,
+                description=self._request.description,
+                outcome=Outcome.FAILED_TO_START,
+                cwd=self._request.cwd,
+                hint=problem,
+            )
+        )
+
+    # While it runs
+
+    def cancel(self) -> None:
+        """End the run, if it has not ended yet."""
+        self._end(Outcome.CANCELLED)
+
+    def pause(self) -> None:
+        """Stop reading, so that the command waits for whoever takes its output."""
+        for pipe in self._pipes:
+            self._loop.remove_reader(pipe.fd)
+
+    def resume(self) -> None:
+        """Read, at first and after `pause`."""
+        for pipe in self._pipes:
+            self._loop.add_reader(pipe.fd, self._on_readable, pipe)
+
+    def _arm(self) -> None:
+        """Begin to watch the shell itself; most are gone before, and their pipe's end tells."""
+        if self._watch is None and self._child is not None and not self._shell_ended:
+            self._watch = ExitWatch(self._loop, self._child.pid, self._on_exit)
+            remaining_s = self._request.timeout_s - (time.monotonic() - self._started_s)
+            self._later("deadline", max(0.0, remaining_s), self._end, Outcome.TIMED_OUT)
+            self._later("sample", _FIRST_SAMPLE_S, self._sample_memory, _FIRST_SAMPLE_S)
+
+    def _on_readable(self, pipe: Pipe) -> None:
+        count = self._capture.read(pipe)
+        if count == 0:
+            self._close_pipe(pipe)
+            if not self._pipes:
+                self._on_all_read()
+        elif count:
+            if self._capture.is_capped:
+                self._end(Outcome.OUTPUT_CAPPED)
+            if self._shell_ended:
+                self._drained_bytes += count
+                if self._drained_bytes > DRAIN_BYTES and self._request.policy.survivors != "wait":
+                    self._settle()
+
+    def _on_all_read(self) -> None:
+        # The shell is most often in the middle of its exit now: this costs no time of its own.
+        self._captured = self._capture.close()
+        if self._shell_ended:
+            self._settle()
+        elif self._child is not None and ends_now(self._child.pid):
+            self._on_exit()
+        else:
+            self._arm()
+
+    def _close_pipe(self, pipe: Pipe) -> None:
+        self._loop.remove_reader(pipe.fd)
+        os.close(pipe.fd)
+        self._pipes.remove(pipe)
+
+    def _later(
+        self, name: str, delay_s: float, callback: Callable[..., object], *args: object
+    ) -> None:
+        self._timers[name] = self._loop.call_later(delay_s, callback, *args)
+
+    def _sample_memory(self, interval_s: float) -> None:
+        if self._child is not None and not self._shell_ended:
+            self._peak_sampled = max(self._peak_sampled, table.peak_memory(self._child.pid))
+            longer = min(interval_s * 2, _LAST_SAMPLE_S)
+            self._later("sample", longer, self._sample_memory, longer)
+
+    def _tell_output(self, stream: Stream, data: bytes) -> None:
+        if self._listener is not None:
+            text = self._texts.setdefault(stream, TerminalText()).feed(data)
+            self._listener(Output(stream, data, text))
+
+    def _tell_progress(self) -> None:
+        if self._listener is not None:
+            self._listener(
+                Progress(
+                    time.monotonic() - self._started_s,
+                    self._capture.total_bytes,
+                    self._capture.total_lines,
+                    self._capture.last_line(),
+                )
+            )
+            self._later("progress", PROGRESS_S, self._tell_progress)
+
+    # The shell has ended by itself
+
+    def _on_exit(self) -> None:
+        self._shell_ended = True
+        if self._outcome is not None:
+            return  # being killed: that path has its own way of noticing
+        self._take_what_is_there()
+        if not self._pipes:
+            self._settle()
+        elif self._request.policy.survivors == "wait":
+            self._wait_for_survivors()
+        else:
+            self._later("drain", DRAIN_S, self._settle)
+
+    def _take_what_is_there(self) -> None:
+        """Read all that the shell wrote: it is in the pipe by now, whoever else holds it."""
+        for pipe in tuple(self._pipes):
+            expected: int | None = None
+            taken = 0
+            while expected is None or taken < expected:
+                count = self._capture.read(pipe)
+                if count == 0:
+                    self._close_pipe(pipe)
+                if not count:
+                    break
+                taken += count
+                if expected is None:
+                    expected = taken + pipe.available()
+
+    def _wait_for_survivors(self) -> None:
+        if self._outcome is None:
+            if self._pipes or self._members():
+                self._later("wait", WAIT_POLL_S, self._wait_for_survivors)
+            else:
+                self._settle()
+
+    def _members(self) -> list[table.Process]:
+        child = self._child
+        assert child is not None  # noqa: S101 -- for the type checker: asked after the start only
+        return table.members_after_exit(
+            child.pid, child.run_id, child.since_ticks, reap.running_shells()
+        )
+
+    def _settle(self) -> None:
+        """Decide what becomes of processes that outlived the shell."""
+        if self._outcome is not None:
+            return
+        survivors = self._members()
+        if not survivors:
+            self._finish(Outcome.EXITED)
+        elif self._request.policy.survivors == "wait":
+            self._wait_for_survivors()
+        elif "settle" not in self._timers:
+            self._later("settle", SETTLE_S, self._settle)
+        elif self._request.policy.survivors == "kill":
+            self._outcome = Outcome.EXITED
+            self._kill(_survivors(survivors, "killed"))
+        else:
+            self._finish(Outcome.EXITED, _survivors(survivors, "left"))
+
+    # The run is ended
+
+    def _end(self, outcome: Outcome) -> None:
+        if self._outcome is None and self._child is not None:
+            self._outcome = outcome
+            self._kill(())
+
+    def _kill(self, killed: tuple[Survivor, ...]) -> None:
+        assert self._child is not None  # noqa: S101 -- for the type checker
+        self._drop_timers()
+
+        def on_done(left: list[table.Process]) -> None:
+            failed = {process.pid for process in left}
+            gone = tuple(s for s in killed if s.pid not in failed)
+            self._finish(self._outcome or Outcome.EXITED, gone + _survivors(left, "kill_failed"))
+
+        reap.Kill(self._loop, self._child, self._request.policy.kill_grace_s, on_done)
+
+    # The result
+
+    def _finish(self, outcome: Outcome, survivors: tuple[Survivor, ...] = ()) -> None:
+        assert self._child is not None  # noqa: S101 -- for the type checker
+        self._outcome = outcome
+        duration_s = time.monotonic() - self._started_s
+        self._take_what_is_there()
+        pid = self._child.pid
+        if self._shell_ended or has_ended(pid):
+            ended = reap.reap(pid)
+        else:
+            reap.give_up(pid)
+            ended = reap.Ended(None, None, 0.0, 0)
+        reap.reap_orphans(pid)
+        if outcome is Outcome.EXITED and ended.signal is not None:
+            outcome = Outcome.SIGNALED
+        report = self._prelude.report() if self._prelude else None
+        self._hand_over_pipes(survivors)
+        self._release()
+        captured = self._captured or self._capture.close()
+        request = self._request
+        cwd = report.cwd if report and request.policy.persist_cwd else request.cwd
+        self._done(
+            Result(
+                command=request.command,
+                display=request.command,
+                description=request.description,
+                outcome=outcome,
+                exit_code=ended.exit_code,
+                signal=ended.signal,
+                stdout=captured.stdout,
+                stderr=captured.stderr,
+                output=captured.output,
+                duration_s=duration_s,
+                truncated=captured.truncated,
+                omitted_bytes=captured.omitted_bytes,
+                omitted_lines=captured.omitted_lines,
+                total_bytes=captured.total_bytes,
+                spill_path=captured.spill_path,
+                survivors=survivors,
+                cwd=cwd,
+                cwd_changed=cwd != request.cwd,
+                usage=Usage(duration_s, ended.cpu_s, self._peak_memory(ended)),
+                hint=self._hint(outcome, ended, captured, report, survivors),
+            )
+        )
+
+    def _hint(
+        self,
+        outcome: Outcome,
+        ended: reap.Ended,
+        captured: Captured,
+        report: Report | None,
+        survivors: tuple[Survivor, ...],
+    ) -> str | None:
+        succeeded = outcome is Outcome.EXITED and ended.exit_code == 0
+        if succeeded and report is None and captured.save_error is None and not survivors:
+            return None
+        request = self._request
+        return hint(
+            Ending(
+                command=request.command,
+                outcome=outcome,
+                exit_code=ended.exit_code,
+                signal=ended.signal,
+                output=captured.output,
+                total_bytes=captured.total_bytes,
+                timeout_s=request.timeout_s,
+                cap_bytes=request.policy.output.spill_bytes,
+                spill_path=captured.spill_path,
+                save_error=captured.save_error,
+                pipe_codes=report.pipe_codes if report else (),
+                survivors=survivors,
+            )
+        )
+
+    def _peak_memory(self, ended: reap.Ended) -> int | None:
+        known = ended.max_rss_bytes if ended.max_rss_bytes > self._host_peak else 0
+        return max(known, self._peak_sampled) or None
+
+    def _hand_over_pipes(self, survivors: tuple[Survivor, ...]) -> None:
+        """Give pipes that survivors hold to a process that reads on, into the run's file."""
+        for pipe in self._pipes:
+            self._capture.finish(pipe)
+        if any(survivor.fate == "left" for survivor in survivors) and self._pipes:
+            log = self._capture.log()
+            for pipe in self._pipes:
+                self._loop.remove_reader(pipe.fd)
+                keep_draining(pipe.fd, log.fd if log else None, self._request.policy)
+
+    def _release(self) -> None:
+        self._drop_timers()
+        if self._watch is not None:
+            self._watch.close()
+        for pipe in tuple(self._pipes):
+            self._close_pipe(pipe)
+        # Bash opens these by their path: they must outlast its start.
+        for file in (self._prelude, self._script):
+            if file is not None:
+                file.close()
+
+    def _drop_timers(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _done(self, result: Result) -> None:
+        if self._listener is not None:
+            for stream, text in self._texts.items():
+                if rest := text.feed(b"", final=True):
+                    self._listener(Output(stream, b"", rest))
+            self._listener(Finished(result))
+        self._on_done(result)
+
+
+def _unreadable(command: str) -> str | None:
+    if not command or command.isspace():
+        return "the command is empty: give a shell command to run"
+    if "\0" in command:
+        return "the command holds a NUL byte, which no shell can read: remove it"
+    return None
+
+
+def _explain(error: OSError | UnicodeEncodeError, request: Request) -> str:
+    """Say why nothing ran, and what to change."""
+    if isinstance(error, UnicodeEncodeError):
+        return "the command holds characters that cannot be encoded (lone surrogates): remove them"
+    cwd = request.cwd
+    if not os.path.isdir(cwd):  # noqa: PTH112 -- a string
+        what = "is not a directory" if os.path.lexists(cwd) else "does not exist"
+        return f"the working directory {what}: {cwd}: give another"
+    if not os.access(cwd, os.X_OK):
+        return f"the working directory may not be entered by this user: {cwd}: give another"
+    match error.errno:
+        case errno.ENOENT | errno.EACCES | errno.ENOEXEC:
+            advice = "install bash, or name it in Policy.shell"
+        case errno.E2BIG:
+            advice = "the environment is larger than the kernel passes on: exclude variables"
+        case errno.EMFILE | errno.ENFILE:
+            advice = "this program has too many files open: close some or raise `ulimit -n`"
+        case errno.EAGAIN | errno.ENOMEM:
+            advice = "the machine is out of processes or memory: try again later"
+        case _:
+            advice = "see the system's message"
+    reason = error.strerror or str(error)
+    return f"{request.policy.shell} could not be started: {reason}: {advice}"
+
+
+def _survivors(processes: list[table.Process], fate: Fate) -> tuple[Survivor, ...]:
+    return tuple(Survivor(p.pid, table.command_line(p.pid), fate) for p in processes)
+
+
+def _host_peak_bytes() -> int:
+    # The kernel counts resident pages per CPU and adds up late: a little more than it says.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * reap.RSS_UNIT + (1 << 20)
