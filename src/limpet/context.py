@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import asyncio
     import threading
+    from pathlib import Path
 
 
-@dataclass(slots=True)
 class _Position:
     """Where the conversation is, once a call has moved it away from `working_dir`."""
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from limpet.result import Outcome, Survivor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class Ending(NamedTuple):
     """The facts of a run that hints are drawn from."""
 
     command: str
@@ -42,15 +41,13 @@ def _about_end(ending: Ending) -> str | None:
             return "stopped because the caller cancelled the call"
         case Outcome.OUTPUT_CAPPED:
             return (
-                f"stopped because the output reached the cap of {ending.cap_bytes} bytes; print less,"
-                " or raise spill_bytes in the output policy"
+                f"stopped because the output reached the cap of {ending.cap_bytes} bytes;"
+                " print less, or raise spill_bytes in the output policy"
             )
         case Outcome.SIGNALED if ending.signal == "SIGKILL":
             return "SIGKILL did not come from limpet; the machine may be out of memory"
         case Outcome.EXITED if ending.exit_code is None:
-            return (
-                "the exit code is unknown: something else in this program waits for all children"
-            )
+            return "the exit code is unknown: something else in this program waits for all children"
         case Outcome.EXITED if ending.exit_code == 0:
             return _about_masked_failure(ending)
         case Outcome.EXITED:
@@ -104,13 +101,13 @@ def _about_prompt(ending: Ending) -> str | None:
 
 
 _ANSWERS = {
-    "no match": "grep egrep fgrep zgrep rg ag pgrep".split(),
-    "they differ": "diff cmp".split(),
-    "the condition is false": "test [ [[".split(),
+    "no match": ["grep", "egrep", "fgrep", "zgrep", "rg", "ag", "pgrep"],
+    "they differ": ["diff", "cmp"],
+    "the condition is false": ["test", "[", "[["],
     "some paths could not be read, the others were": ["find"],
     "standard input was at its end": ["read"],
     "the result is empty or zero": ["expr"],
-    "not found": "which type".split(),
+    "not found": ["which", "type"],
 }
 _MEANING_OF_ONE = {name: meaning for meaning, names in _ANSWERS.items() for name in names}
 
@@ -132,8 +129,29 @@ def _about_answer(ending: Ending) -> str | None:
 
 _OPAQUE = re.compile(r"[`(){}#]|\$\(|<<|pipefail|\bset -|\btrap\b")
 _KEYWORDS = frozenset(
-    "if then elif else fi for while until do done case esac select function time coproc ! exec"
-    " eval source .".split()
+    [
+        "if",
+        "then",
+        "elif",
+        "else",
+        "fi",
+        "for",
+        "while",
+        "until",
+        "do",
+        "done",
+        "case",
+        "esac",
+        "select",
+        "function",
+        "time",
+        "coproc",
+        "!",
+        "exec",
+        "eval",
+        "source",
+        ".",
+    ]
 )
 _QUIET_STARTS = frozenset(["cd", "export", "pushd", "umask"])
 
@@ -150,15 +168,15 @@ def _last_command(ending: Ending) -> list[str] | None:
     except ValueError:
         return None
     commands: list[list[str]] = [[]]
-    for token in tokens:
-        if token.strip(";|\n") == "" or token == "&&":
-            if token == "&&" and commands[-1][:1] not in [[start] for start in _QUIET_STARTS]:
+    for part in tokens:
+        if part.strip(";|\n") == "" or part == "&&":
+            if part == "&&" and commands[-1][:1] not in [[start] for start in _QUIET_STARTS]:
                 return None
             commands.append([])
-        elif token.startswith("&") or token in _KEYWORDS:
+        elif part.startswith("&") or part in _KEYWORDS:
             return None
         else:
-            commands[-1].append(token)
+            commands[-1].append(part)
     if "&&" in tokens and ": line " in ending.output:
         return None  # the quiet start was not quiet: it may be what failed
     words = commands[-1]

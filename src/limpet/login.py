@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import threading
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from limpet.launch import Request
 from limpet.loop import SelectorLoop
 from limpet.policy import Policy
 from limpet.process import env
 from limpet.process.prelude import AnonymousFile
 from limpet.result import Result
-from limpet.run import Request, Run
+from limpet.run import Run
 
 if TYPE_CHECKING:
     import asyncio
@@ -94,7 +94,7 @@ def _keep(policy: Policy, result: Result, file: AnonymousFile) -> None:
             RuntimeWarning,
             stacklevel=2,
         )
-        found = env.host_environment()
+        found = dict(env.host_environment())
     for name in _OF_THE_PROFILE_ITSELF:
         found.pop(name, None)
     _known[policy.shell] = found

@@ -31,9 +31,7 @@ class Loop(Protocol):
     def remove_reader(self, fd: int, /) -> bool:
         """Stop calling back for the descriptor."""
 
-    def call_later(
-        self, delay: float, callback: Callable[..., object], /, *args: object
-    ) -> Timer:
+    def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Timer:
         """Call back once, after `delay` seconds."""
 
 
@@ -73,9 +71,7 @@ class SelectorLoop:
         """Stop calling back for the descriptor."""
         return self._unwatch(fd)
 
-    def call_later(
-        self, delay: float, callback: Callable[..., object], /, *args: object
-    ) -> _Timer:
+    def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> _Timer:
         """Call back once, after `delay` seconds."""
         timer = _Timer(callback, args)
         heapq.heappush(self._timers, (time.monotonic() + delay, next(self._order), timer))

@@ -31,7 +31,7 @@ class EnvironmentPolicy:
     """How a command's environment is made: inherit, exclude, then set."""
 
     inherit: Literal["all", "core", "none"] = "all"
-    """Everything the host has, or only what programs need to work (PATH, HOME, LANG …), or nothing."""
+    """All the host has, or only what programs need to work (PATH, HOME, LANG …), or nothing."""
     login: bool = False
     """Inherit from the user's login profile instead: read once per process, in its own session."""
     exclude: tuple[str, ...] = ()

@@ -8,24 +8,23 @@ The shell is reaped last, when nothing will be signalled any more: until then it
 
 from __future__ import annotations
 
-import errno
 import os
 import resource
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from limpet.events import Event, Finished, Output, Progress, Started, Stream
-from limpet.hint import Ending, hint
+from limpet.launch import CannotStart, Launched, Request, launch
 from limpet.loop import Loop, Timer
 from limpet.output.capture import Capture, Captured, Pipe
-from limpet.output.text import TerminalText
-from limpet.policy import Policy
-from limpet.process import env, reap, spawn, table
+from limpet.process import reap, table
 from limpet.process.exit import ExitWatch, ends_now, has_ended
-from limpet.process.keeper import keep_draining
-from limpet.process.prelude import AnonymousFile, Prelude, Report
+from limpet.process.prelude import Report
 from limpet.result import Fate, Outcome, Result, Survivor, Usage
+
+if TYPE_CHECKING:
+    from limpet.output.text import TerminalText
 
 ARM_S = 0.005
 """A command that ends sooner is noticed by the end of its output alone."""
@@ -43,21 +42,6 @@ _LAST_SAMPLE_S = 1.0
 """Memory is sampled at intervals that double from the first to the last."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """One call, complete and of the right types."""
-
-    command: str
-    cwd: str
-    timeout_s: float
-    policy: Policy
-    inherited: Mapping[bytes, bytes]
-    """The environment that the policy's inherits from."""
-    env: Mapping[str, str] | None = None
-    stdin: bytes | None = None
-    description: str | None = None
-
-
 class Run:
     """Runs one request. `on_done` is called once, from `start` itself if nothing could start."""
 
@@ -73,19 +57,16 @@ class Run:
         self._on_done = on_done
         self._listener = listener
         self._run_id = os.urandom(8).hex()
-        self._pipes: list[Pipe] = []
         self._timers: dict[str, Timer] = {}
-        self._prelude: Prelude | None = None
-        self._script: AnonymousFile | None = None
-        self._captured: Captured | None = None
         self._watch: ExitWatch | None = None
-        self._child: reap.Child | None = None
+        self._launched: Launched | None = None
+        self._captured: Captured | None = None
         self._outcome: Outcome | None = None
         """Set when the run's end has begun; the first reason stands."""
         self._shell_ended = False
+        self._has_forked = True
         self._drained_bytes = 0
         self._peak_sampled = 0
-        self._started_s = 0.0
 
     # Start
 
@@ -93,14 +74,14 @@ class Run:
         """Start the command."""
         request = self._request
         try:
-            if problem := _unreadable(request.command):
-                return self._fail(problem)
-            pid, since_ticks = self._spawn(request)
-        except (OSError, UnicodeEncodeError) as error:
-            return self._fail(_explain(error, request))
+            self._launched = launched = launch(request, self._run_id)
+        except CannotStart as error:
+            self._fail(str(error))
+            return
         # From here on the shell is already at work: what can be done beside it comes after.
-        self._child = reap.Child(pid, self._run_id, since_ticks)
-        reap.register(self._child)
+        self._child = launched.child
+        self._started_s = launched.started_s
+        self._pipes = launched.pipes
         self._capture = Capture(
             self._run_id, request.policy.output, self._tell_output if self._listener else None
         )
@@ -109,71 +90,22 @@ class Run:
         self._host_peak = _host_peak_bytes()
         if self._listener is not None:
             self._texts: dict[Stream, TerminalText] = {}
-            self._listener(Started(pid, self._run_id))
+            self._listener(Started(self._child.pid, self._run_id))
             self._later("progress", PROGRESS_S, self._tell_progress)
 
-    def _spawn(self, request: Request) -> tuple[int, int]:
-        policy = request.policy
-        environment = env.build(
-            policy.environment, request.inherited, request.env, self._run_id, request.cwd
-        )
-        secrets = env.secret_values(policy.environment, request.inherited, request.env)
-        shell = spawn.find_shell(policy.shell)
-        if shell is None:
-            raise FileNotFoundError(errno.ENOENT, "no such program", policy.shell)
-        arguments = self._arguments(request.command)
-        if policy.persist_cwd or "|" in request.command:
-            self._prelude = Prelude(environment)
-        stdin = None if request.stdin is None else AnonymousFile(request.stdin)
-        write_ends: list[int] = []
-        try:
-            stdout = stderr = self._open_pipe(write_ends, "stdout", secrets)
-            if policy.output.streams == "separate":
-                stderr = self._open_pipe(write_ends, "stderr", secrets)
-            self._started_s = time.monotonic()
-            since_ticks = table.now_ticks()
-            pid = spawn.start(
-                shell,
-                arguments,
-                environment=environment,
-                cwd=request.cwd,
-                stdin=stdin and stdin.rewound(),
-                stdout=stdout,
-                stderr=stderr,
-            )
-        finally:
-            for end in write_ends:
-                os.close(end)
-            if stdin is not None:
-                stdin.close()
-        return pid, since_ticks
-
-    def _arguments(self, command: str) -> list[bytes]:
-        """Return bash's arguments: the command itself, or a script file if it is too long."""
-        encoded = os.fsencode(command)
-        if len(encoded) <= spawn.LONGEST_ARGUMENT:
-            return [b"bash", b"-c", b"--", encoded]
-        self._script = AnonymousFile(encoded)
-        return [b"bash", b"--", os.fsencode(self._script.path)]
-
-    def _open_pipe(self, write_ends: list[int], stream: Stream, secrets: tuple[bytes, ...]) -> int:
-        read_end, write_end = os.pipe()
-        write_ends.append(write_end)
-        self._pipes.append(Pipe(read_end, stream, secrets))
-        return write_end
-
     def _fail(self, problem: str) -> None:
-        self._release()
-        self._done(
-            Result(
-                command=self._request.command,
-                display=self._request.command,
-                description=self._request.description,
-                outcome=Outcome.FAILED_TO_START,
-                cwd=self._request.cwd,
-                hint=problem,
-            )
+        request = self._request
+        result = Result(
+            command=request.command,
+            display=request.command,
+            description=request.description,
+            outcome=Outcome.FAILED_TO_START,
+            cwd=request.cwd,
+            hint=problem,
         )
+        if self._listener is not None:
+            self._listener(Finished(result))
+        self._on_done(result)
 
     # While it runs
 
@@ -193,7 +125,7 @@ class Run:
 
     def _arm(self) -> None:
         """Begin to watch the shell itself; most are gone before, and their pipe's end tells."""
-        if self._watch is None and self._child is not None and not self._shell_ended:
+        if self._watch is None and not self._shell_ended:
             self._watch = ExitWatch(self._loop, self._child.pid, self._on_exit)
             remaining_s = self._request.timeout_s - (time.monotonic() - self._started_s)
             self._later("deadline", max(0.0, remaining_s), self._end, Outcome.TIMED_OUT)
@@ -218,14 +150,14 @@ class Run:
         self._captured = self._capture.close()
         if self._shell_ended:
             self._settle()
-        elif self._child is not None and ends_now(self._child.pid):
+        elif ends_now(self._child.pid):
             self._on_exit()
         else:
             self._arm()
 
     def _close_pipe(self, pipe: Pipe) -> None:
         self._loop.remove_reader(pipe.fd)
-        os.close(pipe.fd)
+        pipe.close()
         self._pipes.remove(pipe)
 
     def _later(
@@ -234,13 +166,15 @@ class Run:
         self._timers[name] = self._loop.call_later(delay_s, callback, *args)
 
     def _sample_memory(self, interval_s: float) -> None:
-        if self._child is not None and not self._shell_ended:
+        if not self._shell_ended:
             self._peak_sampled = max(self._peak_sampled, table.peak_memory(self._child.pid))
             longer = min(interval_s * 2, _LAST_SAMPLE_S)
             self._later("sample", longer, self._sample_memory, longer)
 
     def _tell_output(self, stream: Stream, data: bytes) -> None:
         if self._listener is not None:
+            from limpet.output.text import TerminalText
+
             text = self._texts.setdefault(stream, TerminalText()).feed(data)
             self._listener(Output(stream, data, text))
 
@@ -294,7 +228,6 @@ class Run:
 
     def _members(self) -> list[table.Process]:
         child = self._child
-        assert child is not None  # noqa: S101 -- for the type checker: asked after the start only
         return table.members_after_exit(
             child.pid, child.run_id, child.since_ticks, reap.running_shells()
         )
@@ -303,7 +236,8 @@ class Run:
         """Decide what becomes of processes that outlived the shell."""
         if self._outcome is not None:
             return
-        survivors = self._members()
+        self._has_forked = table.has_forked(self._child.pid, self._child.since_ticks)
+        survivors = self._members() if self._has_forked else []
         if not survivors:
             self._finish(Outcome.EXITED)
         elif self._request.policy.survivors == "wait":
@@ -319,12 +253,11 @@ class Run:
     # The run is ended
 
     def _end(self, outcome: Outcome) -> None:
-        if self._outcome is None and self._child is not None:
+        if self._outcome is None and self._launched is not None:
             self._outcome = outcome
             self._kill(())
 
     def _kill(self, killed: tuple[Survivor, ...]) -> None:
-        assert self._child is not None  # noqa: S101 -- for the type checker
         self._drop_timers()
 
         def on_done(left: list[table.Process]) -> None:
@@ -337,7 +270,6 @@ class Run:
     # The result
 
     def _finish(self, outcome: Outcome, survivors: tuple[Survivor, ...] = ()) -> None:
-        assert self._child is not None  # noqa: S101 -- for the type checker
         self._outcome = outcome
         duration_s = time.monotonic() - self._started_s
         self._take_what_is_there()
@@ -347,10 +279,11 @@ class Run:
         else:
             reap.give_up(pid)
             ended = reap.Ended(None, None, 0.0, 0)
-        reap.reap_orphans(pid)
+        if self._has_forked:
+            reap.reap_orphans(pid)
         if outcome is Outcome.EXITED and ended.signal is not None:
             outcome = Outcome.SIGNALED
-        report = self._prelude.report() if self._prelude else None
+        report = self._launched.report() if self._launched is not None else None
         self._hand_over_pipes(survivors)
         self._release()
         captured = self._captured or self._capture.close()
@@ -392,6 +325,8 @@ class Run:
         succeeded = outcome is Outcome.EXITED and ended.exit_code == 0
         if succeeded and report is None and captured.save_error is None and not survivors:
             return None
+        from limpet.hint import Ending, hint
+
         request = self._request
         return hint(
             Ending(
@@ -419,6 +354,8 @@ class Run:
         for pipe in self._pipes:
             self._capture.finish(pipe)
         if any(survivor.fate == "left" for survivor in survivors) and self._pipes:
+            from limpet.process.keeper import keep_draining
+
             log = self._capture.log()
             for pipe in self._pipes:
                 self._loop.remove_reader(pipe.fd)
@@ -430,10 +367,8 @@ class Run:
             self._watch.close()
         for pipe in tuple(self._pipes):
             self._close_pipe(pipe)
-        # Bash opens these by their path: they must outlast its start.
-        for file in (self._prelude, self._script):
-            if file is not None:
-                file.close()
+        if self._launched is not None:
+            self._launched.close()
 
     def _drop_timers(self) -> None:
         for timer in self._timers.values():
@@ -447,39 +382,6 @@ class Run:
                     self._listener(Output(stream, b"", rest))
             self._listener(Finished(result))
         self._on_done(result)
-
-
-def _unreadable(command: str) -> str | None:
-    if not command or command.isspace():
-        return "the command is empty: give a shell command to run"
-    if "\0" in command:
-        return "the command holds a NUL byte, which no shell can read: remove it"
-    return None
-
-
-def _explain(error: OSError | UnicodeEncodeError, request: Request) -> str:
-    """Say why nothing ran, and what to change."""
-    if isinstance(error, UnicodeEncodeError):
-        return "the command holds characters that cannot be encoded (lone surrogates): remove them"
-    cwd = request.cwd
-    if not os.path.isdir(cwd):  # noqa: PTH112 -- a string
-        what = "is not a directory" if os.path.lexists(cwd) else "does not exist"
-        return f"the working directory {what}: {cwd}: give another"
-    if not os.access(cwd, os.X_OK):
-        return f"the working directory may not be entered by this user: {cwd}: give another"
-    match error.errno:
-        case errno.ENOENT | errno.EACCES | errno.ENOEXEC:
-            advice = "install bash, or name it in Policy.shell"
-        case errno.E2BIG:
-            advice = "the environment is larger than the kernel passes on: exclude variables"
-        case errno.EMFILE | errno.ENFILE:
-            advice = "this program has too many files open: close some or raise `ulimit -n`"
-        case errno.EAGAIN | errno.ENOMEM:
-            advice = "the machine is out of processes or memory: try again later"
-        case _:
-            advice = "see the system's message"
-    reason = error.strerror or str(error)
-    return f"{request.policy.shell} could not be started: {reason}: {advice}"
 
 
 def _survivors(processes: list[table.Process], fate: Fate) -> tuple[Survivor, ...]:

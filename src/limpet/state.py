@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 
@@ -29,6 +28,8 @@ def directory(name: str) -> Path:
 def _roots() -> list[Path]:
     if chosen := os.getenv("LIMPET_STATE_DIR"):
         return [Path(chosen).absolute()]
+    import tempfile
+
     from platformdirs import user_state_path  # costs as much as a spawn, and is rarely needed
 
     roots = [user_state_path("limpet"), Path(tempfile.gettempdir()) / f"limpet-{os.geteuid()}"]

@@ -1,1 +1,29 @@
-def main() -> int: return 0
+"""The command line: thin doors that parse arguments, call the library and show what came of it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from limpet import __version__
+from limpet.cli import run
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="limpet",
+        description="The bash tool for LLM agents: runs shell commands, comes back every time,"
+        " loses nothing.",
+    )
+    parser.add_argument("--version", action="version", version=f"limpet {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    run.add_parser(commands)
+    options = parser.parse_args(arguments)
+    try:
+        status: int = options.call(options)
+    except (TypeError, ValueError) as error:
+        print(f"limpet: {error}", file=sys.stderr)
+        return 2
+    return status

@@ -1,4 +1,4 @@
-"""One reader for a run's pipes: masks, keeps the window, spills what is too long, tells a listener."""
+"""One reader for a run's pipes: it masks, keeps a window, spills what is long, tells a listener."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import os
 import struct
 import termios
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
 from limpet.events import Stream
 from limpet.output.mask import Mask
-from limpet.output.spill import Spill
-from limpet.output.text import clean, is_binary
 from limpet.output.window import Cut, Window
 from limpet.policy import OutputPolicy
+
+if TYPE_CHECKING:
+    from limpet.output.spill import Spill
 
 _READ_BYTES = 1 << 16
 """A pipe's usual capacity: a read that fills it means that the command outpaces us."""
@@ -33,14 +35,16 @@ class Pipe:
         self.flood: bytearray | None = None
         os.set_blocking(fd, False)
 
+    def close(self) -> None:
+        """Give up the descriptor."""
+        os.close(self.fd)
+
     def widen(self) -> None:
         """Prepare for a flood: a larger pipe and one buffer that is used again."""
         self.flood = bytearray(_FLOOD_READ_BYTES)
         if hasattr(fcntl, "F_SETPIPE_SZ"):
-            try:
+            with suppress(OSError):  # over the user's share of pipe memory: slower, not wrong
                 fcntl.fcntl(self.fd, fcntl.F_SETPIPE_SZ, _FLOOD_PIPE_BYTES)
-            except OSError:
-                pass  # over the user's share of pipe memory: slower, not wrong
 
     def available(self) -> int:
         """Return how many bytes lie in the pipe now."""
@@ -48,8 +52,7 @@ class Pipe:
         return count
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(NamedTuple):
     """All that is kept of a run's output, as text."""
 
     stdout: str
@@ -106,6 +109,8 @@ class Capture:
 
     def last_line(self) -> str:
         """Return the last line so far, clean."""
+        from limpet.output.text import clean
+
         return clean(self._all.last_line())
 
     def read(self, pipe: Pipe) -> int | None:
@@ -158,6 +163,8 @@ class Capture:
             self._parts[stream].feed(data, newlines)
 
     def _open_spill(self) -> None:
+        from limpet.output.spill import Spill  # rarely needed, and slow to import
+
         try:
             self._spill = Spill(self._run_id, self._policy)
         except OSError as error:
@@ -199,6 +206,8 @@ class Capture:
         )
 
     def _text(self, cut: Cut, path: str | None, total_bytes: int) -> str:
+        from limpet.output.text import is_binary  # slow to import, and many commands print nothing
+
         if is_binary(cut.head) and (not cut.tail or is_binary(cut.tail)):
             where = f"; full: {path}" if path else ""
             return f"[binary output: {total_bytes} bytes{where}]\n"
@@ -222,4 +231,6 @@ class Capture:
 
 
 def _part(data: bytes) -> str:
+    from limpet.output.text import clean, is_binary
+
     return f"[binary data: {len(data)} bytes]\n" if is_binary(data) else clean(data)

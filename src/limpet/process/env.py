@@ -52,12 +52,12 @@ _SHORTEST_MASKED = 8
 """A shorter secret would shred ordinary text when it is masked."""
 
 
-def host_environment() -> dict[bytes, bytes]:
-    """Return a copy of this program's own environment, as bytes."""
+def host_environment() -> Mapping[bytes, bytes]:
+    """Return this program's own environment as it is now, as bytes, to be read only."""
     # os.environ keeps its values encoded in _data; copying through the public mapping decodes and
-    # encodes each one again, which costs a tenth of the whole spawn.
+    # encodes each one again, which takes a tenth of the time of a whole spawn.
     data = getattr(os.environ, "_data", None)
-    return dict(data if type(data) is dict else os.environb)
+    return data if type(data) is dict else dict(os.environb)
 
 
 def check_variables(variables: Mapping[str, str]) -> dict[bytes, bytes]:

@@ -12,9 +12,7 @@ nothing is inherited and nothing touches a disk.
 from __future__ import annotations
 
 import os
-import shlex
-import tempfile
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class AnonymousFile:
@@ -23,6 +21,8 @@ class AnonymousFile:
     def __init__(self, content: bytes = b"") -> None:
         self._unlink_later = not hasattr(os, "memfd_create")
         if self._unlink_later:
+            import tempfile
+
             self.fd, self.path = tempfile.mkstemp(prefix="limpet-")
         else:
             self.fd = os.memfd_create("limpet")
@@ -47,8 +47,7 @@ class AnonymousFile:
             os.unlink(self.path)  # noqa: PTH108 -- mkstemp gave a string
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """What the trap said."""
 
     cwd: str
@@ -67,9 +66,10 @@ class Prelude:
         environment[b"BASH_ENV"] = os.fsencode(self._script.path)
 
     def _text(self, users_own: bytes | None) -> bytes:
-        trap = (
-            'builtin printf "%s\\0" "$PWD" "${PIPESTATUS[@]}" 2>/dev/null >|'
-            + shlex.quote(self._report.path)
+        import shlex
+
+        trap = 'builtin printf "%s\\0" "$PWD" "${PIPESTATUS[@]}" 2>/dev/null >|' + shlex.quote(
+            self._report.path
         )
         lines = [f"trap {shlex.quote(trap)} EXIT".encode()]
         if users_own is None:

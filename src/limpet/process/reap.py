@@ -14,7 +14,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from limpet.loop import Loop, SelectorLoop
 from limpet.process.exit import has_ended
@@ -28,8 +28,7 @@ _POLL_S = 0.01
 """Group members and escapees are not our children: their end is polled for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Child:
+class Child(NamedTuple):
     """The shell of one run: leader of its session and group."""
 
     pid: int
@@ -38,8 +37,7 @@ class Child:
     """When it was started, on the clock of the process table."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """How a reaped child ended."""
 
     exit_code: int | None
@@ -50,7 +48,7 @@ class Ended:
 
 
 _running: dict[int, Child] = {}
-"""Shells that were started and not reaped; emptied in a forked child, whose children they are not."""
+"""Shells that were started and not reaped. A forked child forgets them: they are not its own."""
 _orphans: set[int] = set()
 """Groups whose members outlived their shell. If this program is their reaper (pid 1, or a
 subreaper) they are ours to reap once they end, and nobody else's children are touched."""
@@ -88,7 +86,7 @@ def give_up(pid: int) -> None:
 
 
 def reap_orphans(group: int) -> None:
-    """Reap what has ended of a group whose shell is gone, if it is ours to reap."""
+    """Reap what has ended of a group whose shell is gone, and of earlier ones, if it is ours."""
     _orphans.add(group)
     for orphan in tuple(_orphans):
         try:
@@ -212,12 +210,14 @@ _EXIT_GRACE_S = 0.5
 
 
 def _kill_all_at_exit() -> None:
-    if not _running:
-        return
     loop = SelectorLoop()
-    pending = dict(_running)
-    for pid, child in tuple(pending.items()):
-        Kill(loop, child, _EXIT_GRACE_S, lambda _, pid=pid: pending.pop(pid))  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+    pending = set(_running)
+
+    def kill(child: Child) -> None:
+        Kill(loop, child, _EXIT_GRACE_S, lambda _: pending.discard(child.pid))
+
+    for child in tuple(_running.values()):
+        kill(child)
     loop.run_until(lambda: not pending)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 if sys.version_info < (3, 15):
     from _posixsubprocess import fork_exec
@@ -28,7 +27,13 @@ def find_shell(name: str) -> str | None:
 
 @functools.lru_cache(maxsize=16)
 def _which(name: str, path: str | None) -> str | None:
-    return shutil.which(name, path=path)
+    # As shutil.which does it; to import that costs as much as starting the shell.
+    places = [""] if os.path.dirname(name) else (path or os.defpath).split(os.pathsep)
+    for place in places:
+        found = os.path.join(place, name)
+        if os.path.isfile(found) and os.access(found, os.X_OK):  # noqa: PTH113 -- a string
+            return found
+    return None
 
 
 def start(
@@ -81,7 +86,7 @@ def _by_fork_exec(
     try:
         try:
             # fmt: off
-            arguments = (
+            arguments: tuple[Any, ...] = (
                 list(argv), (os.fsencode(program),), True, (error_write,), os.fsencode(cwd),
                 [name + b"=" + value for name, value in environment.items()],
                 stdin, -1, -1, stdout, -1, stderr, error_read, error_write,
@@ -89,7 +94,7 @@ def _by_fork_exec(
             )
             # fmt: on
             may_vfork = (True,) if sys.version_info < (3, 14) else ()
-            pid: int = fork_exec(*arguments, *may_vfork)
+            pid = fork_exec(*arguments, *may_vfork)
         finally:
             os.close(error_write)
         report = os.read(error_read, 4096)
@@ -112,6 +117,8 @@ def _by_popen(
     stdout: int,
     stderr: int,
 ) -> int:
+    import subprocess
+
     process = subprocess.Popen(
         list(argv),
         executable=program,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from limpet.process.env import MARKER
 
@@ -22,8 +22,7 @@ _ENVIRONMENT_AT_MOST = 1 << 20
 """A larger environment is not read to its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(NamedTuple):
     """One entry of the table; the start time tells it from a later process of the same pid."""
 
     pid: int
@@ -86,6 +85,12 @@ def members(leader: int, run_id: str, since_ticks: int) -> list[Process]:
     return _select(_all_pids(), leader, run_id, since_ticks)
 
 
+def has_forked(leader: int, since_ticks: int) -> bool:
+    """False if it is certain that a shell that was just started has started nothing itself."""
+    # Pids are handed out in rising order, and cannot come around to the shell's within a second.
+    return _newest_pid() != leader or now_ticks() - since_ticks >= _TICKS
+
+
 def members_after_exit(
     leader: int, run_id: str, since_ticks: int, not_ours: Iterable[int]
 ) -> list[Process]:
@@ -98,12 +103,7 @@ def members_after_exit(
         not_ours: Pids known to be other runs' shells, which need not be looked at.
     """
     newest = _newest_pid()
-    recent = now_ticks() - since_ticks < _TICKS
-    # Pids are handed out in rising order. Within a second they cannot come around to the shell's
-    # own again, so what it started lies between its pid and the newest.
-    if recent and leader <= newest <= leader + _PROBE_AT_MOST:
-        if newest == leader:
-            return []
+    if leader <= newest <= leader + _PROBE_AT_MOST and now_ticks() - since_ticks < _TICKS:
         skip = set(not_ours)
         pids = [pid for pid in range(leader + 1, newest + 1) if pid not in skip]
         return _select(pids, leader, run_id, since_ticks)
@@ -160,15 +160,27 @@ def _carries_marker(pid: int, run_id: str) -> bool:
 
 def _all_pids() -> list[int]:
     try:
-        names = os.listdir("/proc")
+        names = os.listdir("/proc")  # noqa: PTH208 -- hundreds of Path objects for nothing
     except OSError:
         return []
     return [int(name) for name in names if name.isdigit()]
 
 
+_loadavg_fd = -1
+"""/proc/loadavg, kept open: it is read at the end of every run, anew from its start."""
+
+
 def _newest_pid() -> int:
-    fields = _read("/proc/loadavg", 128).split()
-    return int(fields[4]) if len(fields) == 5 else 0
+    """Return the pid that was handed out last, or 0 if that cannot be told."""
+    global _loadavg_fd
+    try:
+        if _loadavg_fd < 0:
+            _loadavg_fd = os.open("/proc/loadavg", os.O_RDONLY | os.O_CLOEXEC)
+        return int(os.pread(_loadavg_fd, 128, 0).split()[4])
+    except (OSError, ValueError, IndexError):
+        # No /proc, or a host that closed descriptors which were not its own: open it again.
+        _loadavg_fd = -1
+        return 0
 
 
 def _read(path: str, at_most: int) -> bytes:

@@ -1,0 +1,40 @@
+# Everything here works on a machine with python3 (3.11 or newer, with venv), git, make and bash.
+PYTHON ?= python3
+BIN := .venv/bin
+CMD ?= printf 'hello from \033[1mbash\033[0m %s\n' "$$BASH_VERSION"; git --version; \
+       echo 'a warning' >&2; seq 3 | xargs -I@ sh -c 'sleep 0.5; echo "step @ of 3"'; \
+       (sleep 5 >/dev/null 2>&1 &); nproc
+
+.PHONY: run test check venv bench format clean
+
+run: venv ## run a real command through limpet: make run CMD='ls -la'
+	@$(BIN)/limpet run --summary --description 'make run' -- '$(subst ','\'',$(CMD))'
+
+test: venv ## run the tests
+	$(BIN)/python -m pytest
+
+check: venv ## format, lint, types, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+bench: venv ## measure limpet against what it is built on
+	$(BIN)/python -m bench
+
+venv: .venv/ready ## .venv with limpet and all that the tests and the benchmarks need
+
+# Compiled here, since PYTHONDONTWRITEBYTECODE would leave each start to compile anew.
+.venv/ready: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m compileall -q src
+	@touch $@
+
+format: venv ## format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,217 @@
+"""One call: its arguments checked, its run driven on a loop, its conversation moved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypedDict
+
+from limpet.context import ToolContext
+from limpet.events import Event, Finished
+from limpet.launch import Request
+from limpet.loop import Loop, SelectorLoop
+from limpet.policy import Policy, check_timeout
+from limpet.process import env as environment
+from limpet.result import Outcome, Result
+from limpet.run import Run
+
+if TYPE_CHECKING:
+    import asyncio
+
+CANCEL_POLL_S = 0.05
+"""How often a cancel that cannot be awaited is looked at: a threading.Event, or without asyncio."""
+
+
+class Call(TypedDict, total=False):
+    """What `run`, `run_sync` and `stream` take beside the command."""
+
+    timeout_s: float | None
+    """The limit of this call; None is the policy's."""
+    env: Mapping[str, str] | None
+    """Added to the environment, over everything else."""
+    stdin: str | bytes | None
+    """What the command reads; None is the empty /dev/null."""
+    description: str | None
+    """What the command is for, kept in the result."""
+    ctx: ToolContext | None
+    """The conversation that the call belongs to."""
+
+
+class Attempt:
+    """Makes one call, on whichever loop the caller has."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        command: str,
+        call: Call,
+        listener: Callable[[Event], None] | None = None,
+    ) -> None:
+        if not isinstance(command, str):
+            raise TypeError(f"the command must be a string, not {type(command).__name__}")
+        if unknown := call.keys() - Call.__annotations__.keys():
+            raise TypeError(f"no such argument: {', '.join(sorted(unknown))}")
+        stdin = call.get("stdin")
+        if stdin is not None and not isinstance(stdin, str | bytes):
+            raise TypeError(f"stdin must be text or bytes, not {type(stdin).__name__}")
+        timeout_s = call.get("timeout_s")
+        extra = call.get("env")
+        if extra:
+            environment.check_variables(extra)
+        self._policy = policy
+        self._timeout_s = policy.timeout_s if timeout_s is None else check_timeout(timeout_s)
+        self._env = extra
+        self._stdin = os.fsencode(stdin) if isinstance(stdin, str) else stdin
+        self._command = command
+        self._description = call.get("description")
+        self._ctx = call.get("ctx")
+        self._cancel = None if self._ctx is None else self._ctx.cancel
+        self._listener = listener
+        self.inherited: Mapping[bytes, bytes] | None = None
+
+    def begin(self, loop: Loop, on_done: Callable[[Result], None]) -> Run | None:
+        """Start the run, unless the conversation is cancelled already: then it never starts."""
+        start = self._ctx.cwd if self._ctx else None
+        request = self._request(start)
+        if self._cancel is not None and self._cancel.is_set():
+            self._never_start(request, on_done)
+            return None
+        if self._ctx is not None and self._policy.persist_cwd:
+            on_done = self._moving(self._ctx, start, on_done)
+        run = Run(loop, request, on_done, self._listener)
+        run.start()
+        return run
+
+    def _request(self, start: str | None) -> Request:
+        inherited = self.inherited
+        return Request(
+            command=self._command,
+            cwd=_absolute(start),
+            timeout_s=self._timeout_s,
+            policy=self._policy,
+            inherited=environment.host_environment() if inherited is None else inherited,
+            env=self._env,
+            stdin=self._stdin,
+            description=self._description,
+        )
+
+    def _never_start(self, request: Request, on_done: Callable[[Result], None]) -> None:
+        result = Result(
+            command=request.command,
+            display=request.command,
+            description=request.description,
+            outcome=Outcome.CANCELLED,
+            cwd=request.cwd,
+            hint="cancelled before it started: nothing ran",
+        )
+        if self._listener is not None:
+            self._listener(Finished(result))
+        on_done(result)
+
+    @staticmethod
+    def _moving(
+        ctx: ToolContext, start: str | None, on_done: Callable[[Result], None]
+    ) -> Callable[[Result], None]:
+        """Return an `on_done` that first moves the conversation to where the command ended."""
+
+        def move(result: Result) -> None:
+            if result.cwd_changed:
+                ctx.move(start, result.cwd)
+            elif result.outcome is Outcome.FAILED_TO_START and not os.path.isdir(result.cwd):  # noqa: PTH112 -- a string
+                # The directory that an earlier call moved to is gone: go back to where it began.
+                ctx.move(start, None)
+            on_done(result)
+
+        return move
+
+    async def on_asyncio(self, loop: asyncio.AbstractEventLoop) -> Result:
+        """Drive the run on a running asyncio loop; killed and awaited if the task is cancelled."""
+        import asyncio
+
+        done = loop.create_future()
+        results: list[Result] = []
+
+        def on_done(result: Result) -> None:
+            results.append(result)
+            if not done.done():
+                done.set_result(None)
+
+        run = self.begin(loop, on_done)
+        if results:
+            return results[0]
+        assert run is not None  # noqa: S101 -- for the type checker: what never starts has a result
+        stop_watching = self._watch_cancel_on_asyncio(loop, run) if self._cancel else None
+        try:
+            await done
+        except asyncio.CancelledError:
+            from limpet.cancelled import RunCancelled
+
+            run.cancel()
+            # The kill is bounded; a second cancel must not leave it half done.
+            while not results:
+                done = loop.create_future()
+                try:
+                    await done
+                except asyncio.CancelledError:
+                    continue
+            raise RunCancelled(results[0]) from None
+        finally:
+            if stop_watching is not None:
+                stop_watching()
+        return results[0]
+
+    def _watch_cancel_on_asyncio(
+        self, loop: asyncio.AbstractEventLoop, run: Run
+    ) -> Callable[[], object]:
+        import asyncio
+
+        cancel = self._cancel
+        if isinstance(cancel, asyncio.Event):
+
+            async def wait() -> None:
+                await cancel.wait()
+                run.cancel()
+
+            return loop.create_task(wait()).cancel
+        return self._poll_cancel(loop, run)
+
+    def _poll_cancel(self, loop: Loop, run: Run) -> Callable[[], object]:
+        cancel = self._cancel
+        if cancel is None:
+            return lambda: None
+        timer = loop.call_later(CANCEL_POLL_S, lambda: None)
+
+        def look() -> None:
+            nonlocal timer
+            if cancel.is_set():
+                run.cancel()
+            else:
+                timer = loop.call_later(CANCEL_POLL_S, look)
+
+        look()
+        return lambda: timer.cancel()
+
+    def on_selector(self, loop: SelectorLoop) -> Result:
+        """Drive the run on a loop of its own; killed and awaited on any exception."""
+        results: list[Result] = []
+        run = self.begin(loop, results.append)
+        if run is not None and not results:
+            stop_watching = self._poll_cancel(loop, run)
+            try:
+                loop.run_until(lambda: bool(results))
+            except BaseException:
+                run.cancel()
+                loop.run_until(lambda: bool(results))
+                raise
+            finally:
+                stop_watching()
+        return results[0]
+
+
+def _absolute(path: str | None) -> str:
+    if path is None:
+        try:
+            return os.getcwd()  # noqa: PTH109 -- a string is wanted
+        except FileNotFoundError:
+            return os.getenv("PWD") or "the host's own, which was deleted"
+    return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 -- a string is wanted

@@ -1,0 +1,7 @@
+"""`python -m limpet.cli` is `limpet`."""
+
+import sys
+
+from limpet.cli import main
+
+sys.exit(main())

@@ -1,0 +1,78 @@
+"""A running command on a terminal: its lines, and below them, once it takes long, its status."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from limpet.events import Event, Output, Progress
+from limpet.loop import SelectorLoop, Timer
+from limpet.render.summary import progress
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+_STATUS_AFTER_S = 1.0
+_REFRESH_S = 0.1
+_LONGEST_PARTIAL = 2000
+
+
+class Terminal:
+    """Shows events. Rich is imported only for a command that runs for longer than a second."""
+
+    def __init__(self, loop: SelectorLoop, description: str | None) -> None:
+        self._loop = loop
+        self._description = description
+        self._started_s = time.monotonic()
+        self._partial = ""
+        """A line that is not complete; shown with the status, printed when it is."""
+        self._counters = Progress(0.0, 0, 0, "")
+        self._live: Live | None = None
+        self._timer: Timer = loop.call_later(_STATUS_AFTER_S, self._refresh)
+
+    def show(self, event: Event) -> None:
+        """Show an event."""
+        if isinstance(event, Progress):
+            self._counters = event
+        elif isinstance(event, Output):
+            lines, newline, partial = (self._partial + event.text).rpartition("\n")
+            self._partial = partial[-_LONGEST_PARTIAL:]
+            if newline:
+                self._print(lines + newline)
+
+    def close(self) -> None:
+        """Take the status away and leave only what the command wrote."""
+        self._timer.cancel()
+        if self._live is not None:
+            self._live.update("")
+            self._live.stop()
+        if self._partial:
+            print(self._partial, flush=True)
+
+    def _print(self, text: str) -> None:
+        if self._live is None:
+            print(text, end="", flush=True)
+        else:
+            from rich.text import Text
+
+            self._live.console.print(Text.from_ansi(text.removesuffix("\n")), soft_wrap=True)
+
+    def _refresh(self) -> None:
+        from rich.console import Group
+        from rich.live import Live
+        from rich.spinner import Spinner
+        from rich.text import Text
+
+        if self._live is None:
+            self._spinner = Spinner("dots", style="cyan")
+            self._live = Live(transient=True, auto_refresh=False)
+            self._live.start()
+        elapsed_s = time.monotonic() - self._started_s
+        counters = self._counters
+        status = progress(Progress(elapsed_s, counters.bytes, counters.lines, counters.last_line))
+        if self._description:
+            status = f"{self._description} · {status}"
+        self._spinner.update(text=Text(status, style="dim", no_wrap=True, overflow="ellipsis"))
+        rows = [Text.from_ansi(self._partial)] if self._partial else []
+        self._live.update(Group(*rows, self._spinner), refresh=True)
+        self._timer = self._loop.call_later(_REFRESH_S, self._refresh)

@@ -1,0 +1,160 @@
+"""A request becomes a running shell, or the reason why it cannot."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from limpet.events import Stream
+from limpet.output.capture import Pipe
+from limpet.policy import Policy
+from limpet.process import env, reap, spawn, table
+from limpet.process.prelude import AnonymousFile, Prelude, Report
+
+
+class Request(NamedTuple):
+    """One call, complete and of the right types."""
+
+    command: str
+    cwd: str
+    timeout_s: float
+    policy: Policy
+    inherited: Mapping[bytes, bytes]
+    """The environment that the policy inherits from."""
+    env: Mapping[str, str] | None = None
+    stdin: bytes | None = None
+    description: str | None = None
+
+
+class CannotStart(Exception):
+    """Nothing ran; the message says what to change."""
+
+
+class Launched(NamedTuple):
+    """A shell at work, and what must be kept while it is."""
+
+    child: reap.Child
+    started_s: float
+    pipes: list[Pipe]
+    prelude: Prelude | None
+    script: AnonymousFile | None
+
+    def report(self) -> Report | None:
+        """Return what the shell reported at its end, if it was asked to and did."""
+        return self.prelude.report() if self.prelude is not None else None
+
+    def close(self) -> None:
+        """Give up the files that bash opens by their path: they must outlast its start."""
+        for file in (self.prelude, self.script):
+            if file is not None:
+                file.close()
+
+
+def launch(request: Request, run_id: str) -> Launched:
+    """Start the shell of a request.
+
+    Raises:
+        CannotStart: It cannot be started; nothing is left behind.
+    """
+    if problem := _unreadable(request.command):
+        raise CannotStart(problem)
+    opened: list[Pipe | Prelude | AnonymousFile] = []
+    try:
+        return _launch(request, run_id, opened)
+    except (OSError, UnicodeEncodeError) as error:
+        for thing in opened:
+            thing.close()
+        raise CannotStart(_explain(error, request)) from error
+
+
+def _launch(
+    request: Request, run_id: str, opened: list[Pipe | Prelude | AnonymousFile]
+) -> Launched:
+    policy = request.policy
+    environment = env.build(policy.environment, request.inherited, request.env, run_id, request.cwd)
+    secrets = env.secret_values(policy.environment, request.inherited, request.env)
+    shell = spawn.find_shell(policy.shell)
+    if shell is None:
+        raise FileNotFoundError(errno.ENOENT, "no such program", policy.shell)
+    arguments, script = _arguments(request.command, opened)
+    prelude = None
+    if policy.persist_cwd or "|" in request.command:
+        prelude = Prelude(environment)
+        opened.append(prelude)
+    stdin = None if request.stdin is None else AnonymousFile(request.stdin)
+    write_ends: list[int] = []
+    pipes: list[Pipe] = []
+    try:
+        streams: tuple[Stream, ...] = ("stdout", "stderr")
+        for stream in streams[: 2 if policy.output.streams == "separate" else 1]:
+            read_end, write_end = os.pipe()
+            write_ends.append(write_end)
+            pipes.append(Pipe(read_end, stream, secrets))
+            opened.append(pipes[-1])
+        started_s = time.monotonic()
+        since_ticks = table.now_ticks()
+        pid = spawn.start(
+            shell,
+            arguments,
+            environment=environment,
+            cwd=request.cwd,
+            stdin=None if stdin is None else stdin.rewound(),
+            stdout=write_ends[0],
+            stderr=write_ends[-1],
+        )
+    finally:
+        for end in write_ends:
+            os.close(end)
+        if stdin is not None:
+            stdin.close()
+    child = reap.Child(pid, run_id, since_ticks)
+    reap.register(child)
+    return Launched(child, started_s, pipes, prelude, script)
+
+
+def _arguments(
+    command: str, opened: list[Pipe | Prelude | AnonymousFile]
+) -> tuple[list[bytes], AnonymousFile | None]:
+    """Return bash's arguments: the command itself, or a script file if it is too long for one."""
+    encoded = os.fsencode(command)
+    if len(encoded) <= spawn.LONGEST_ARGUMENT:
+        return [b"bash", b"-c", b"--", encoded], None
+    script = AnonymousFile(encoded)
+    opened.append(script)
+    return [b"bash", b"--", os.fsencode(script.path)], script
+
+
+def _unreadable(command: str) -> str | None:
+    if not command or command.isspace():
+        return "the command is empty: give a shell command to run"
+    if "\0" in command:
+        return "the command holds a NUL byte, which no shell can read: remove it"
+    return None
+
+
+def _explain(error: OSError | UnicodeEncodeError, request: Request) -> str:
+    """Say why nothing ran, and what to change."""
+    if isinstance(error, UnicodeEncodeError):
+        return "the command holds characters that cannot be encoded (lone surrogates): remove them"
+    cwd = request.cwd
+    if not os.path.isdir(cwd):  # noqa: PTH112 -- a string
+        what = "is not a directory" if os.path.lexists(cwd) else "does not exist"
+        return f"the working directory {what}: {cwd}: give another"
+    if not os.access(cwd, os.X_OK):
+        return f"the working directory may not be entered by this user: {cwd}: give another"
+    match error.errno:
+        case errno.ENOENT | errno.EACCES | errno.ENOEXEC:
+            advice = "install bash, or name it in Policy.shell"
+        case errno.E2BIG:
+            advice = "the environment is larger than the kernel passes on: exclude variables"
+        case errno.EMFILE | errno.ENFILE:
+            advice = "this program has too many files open: close some or raise `ulimit -n`"
+        case errno.EAGAIN | errno.ENOMEM:
+            advice = "the machine is out of processes or memory: try again later"
+        case _:
+            advice = "see the system's message"
+    reason = error.strerror or str(error)
+    return f"{request.policy.shell} could not be started: {reason}: {advice}"

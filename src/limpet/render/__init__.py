@@ -1,0 +1,1 @@
+"""What a person sees: pure functions of results and events."""

@@ -1,0 +1,56 @@
+"""One line about how a command ended, and one about how it goes."""
+
+from __future__ import annotations
+
+from limpet.events import Progress
+from limpet.result import Outcome, Result
+
+
+def summary(result: Result) -> str:
+    """Return how the command ended: mark, outcome, time, memory, what was cut, what lives on."""
+    parts = [outcome(result), seconds(result.duration_s)]
+    if result.usage is not None:
+        parts.append(f"cpu {seconds(result.usage.cpu_s)}")
+        if result.usage.peak_memory_bytes is not None:
+            parts.append(f"peak {size(result.usage.peak_memory_bytes)}")
+    if result.total_bytes:
+        parts.append(f"{size(result.total_bytes)} of output")
+    if result.survivors:
+        parts.append(f"{len(result.survivors)} still running")
+    return f"{'✓' if result.ok else '✗'} " + " · ".join(parts)
+
+
+def outcome(result: Result) -> str:
+    """Return the outcome in words."""
+    match result.outcome:
+        case Outcome.EXITED:
+            return f"exit {result.exit_code}"
+        case Outcome.SIGNALED:
+            return f"killed by {result.signal}"
+        case other:
+            return other.value.replace("_", " ")
+
+
+def progress(event: Progress) -> str:
+    """Return how the command goes: clock and counters; a rising clock over a still counter."""
+    return f"{seconds(event.elapsed_s)} · {event.lines} lines · {size(event.bytes)}"
+
+
+def seconds(value: float) -> str:
+    """Return a duration as a person writes it."""
+    if value < 1:
+        return f"{value * 1000:.0f} ms"
+    if value < 60:
+        return f"{value:.1f} s"
+    minutes, rest = divmod(int(value), 60)
+    return f"{minutes} min {rest} s"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as a person writes it."""
+    amount = float(count)
+    for unit in ("B", "KB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"

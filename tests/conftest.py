@@ -1,0 +1,53 @@
+"""Every test runs in a state directory of its own and must leave nothing behind."""
+
+from __future__ import annotations
+
+import stat
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support import marked_processes, open_descriptors, wait_until, zombie_children
+
+import limpet
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warmed_up() -> None:
+    """Open what limpet keeps open for good, so that it does not count as leaked."""
+    limpet.Bash().run_sync("true")
+
+
+@pytest.fixture
+def state_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return where limpet keeps its files in this test."""
+    path = tmp_path / "state"
+    monkeypatch.setenv("LIMPET_STATE_DIR", str(path))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def no_leaks(state_dir: Path) -> Iterator[None]:
+    """Fail a test that leaves a process, a zombie, a descriptor, a thread or a stray file."""
+    descriptors = open_descriptors()
+    processes = marked_processes()
+    threads = set(threading.enumerate())
+    strays = set(Path(tempfile.gettempdir()).glob("limpet-*"))
+    yield
+    assert wait_until(lambda: marked_processes().keys() <= processes.keys()), marked_processes()
+    assert wait_until(lambda: not zombie_children()), zombie_children()
+    assert wait_until(lambda: set(threading.enumerate()) <= threads), threading.enumerate()
+    after = open_descriptors()
+    assert after.keys() <= descriptors.keys(), {fd: after[fd] for fd in after.keys() - descriptors}
+    assert set(Path(tempfile.gettempdir()).glob("limpet-*")) <= strays
+    for path in [state_dir, *state_dir.rglob("*")] if state_dir.exists() else []:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        assert mode == (0o700 if path.is_dir() else 0o600), (path, oct(mode))
+
+
+@pytest.fixture
+def bash() -> limpet.Bash:
+    """Return a tool with the default policy."""
+    return limpet.Bash()

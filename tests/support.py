@@ -1,0 +1,92 @@
+"""What the tests share: children to run, and questions to the kernel about what they left."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+PATIENCE_S = 5.0
+
+
+def python(code: str) -> str:
+    """Return a shell command that runs Python code."""
+    return f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
+
+
+def wait_until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:
+    """Wait for a condition, and say whether it came true in time."""
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def marked_processes(text: str = "LIMPET_RUN=") -> dict[int, str]:
+    """Return the living processes whose environment holds a text, with their command lines."""
+    found = {}
+    for pid in all_pids():
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if text.encode() in environment and pid != os.getpid():
+            found[pid] = command.replace(b"\0", b" ").decode(errors="replace")
+    return found
+
+
+def all_pids() -> Iterator[int]:
+    """Yield the pid of every process."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            yield int(entry)
+
+
+def is_running(pid: int) -> bool:
+    """True if a process exists and is no zombie."""
+    return state_of(pid) not in ("", "Z", "X")
+
+
+def state_of(pid: int) -> str:
+    """Return the one-letter state of a process; empty if there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[0]
+
+
+def zombie_children() -> list[int]:
+    """Return our own children that ended and were not reaped."""
+    found = []
+    for pid in all_pids():
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            continue
+        state, parent = stat.rpartition(")")[2].split()[:2]
+        if state == "Z" and int(parent) == os.getpid():
+            found.append(pid)
+    return found
+
+
+def open_descriptors() -> dict[int, str]:
+    """Return this process's descriptors and what they lead to."""
+    found = {}
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found[int(name)] = os.readlink(f"/proc/self/fd/{name}")
+        except OSError:
+            continue  # the descriptor of the listing itself
+    return found
+
+
+def resident_bytes() -> int:
+    """Return the memory this process has in use."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
