@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import uvloop
 from support import marked_processes, open_descriptors, wait_until, zombie_children
 
 import limpet
@@ -16,8 +17,9 @@ import limpet
 
 @pytest.fixture(scope="session", autouse=True)
 def warmed_up() -> None:
-    """Open what limpet keeps open for good, so that it does not count as leaked."""
+    """Open what limpet and libuv keep open for good, so that it does not count as leaked."""
     limpet.Bash().run_sync("true")
+    uvloop.new_event_loop().close()
 
 
 @pytest.fixture

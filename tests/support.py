@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 PATIENCE_S = 5.0
+SESSION = f"LIMPET_TEST_SESSION={os.urandom(8).hex()}"
+"""Inherited by every process of this test run, and by none of another that runs beside it."""
+os.environ["LIMPET_TEST_SESSION"] = SESSION.partition("=")[2]
 
 
 def python(code: str) -> str:
@@ -27,25 +30,27 @@ def wait_until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) ->
     return True
 
 
-def marked_processes(text: str = "LIMPET_RUN=") -> dict[int, str]:
-    """Return the living processes whose environment holds a text, with their command lines."""
-    found = {}
+def marked_processes() -> dict[int, str]:
+    """Return the living processes of any limpet run of this session, with their command lines."""
+    return {pid: words for pid, words, env in _session_processes() if b"LIMPET_RUN=" in env}
+
+
+def _session_processes() -> Iterator[tuple[int, str, bytes]]:
     for pid in all_pids():
         try:
             environment = Path(f"/proc/{pid}/environ").read_bytes()
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
             continue
-        if text.encode() in environment and pid != os.getpid():
-            found[pid] = command.replace(b"\0", b" ").decode(errors="replace")
-    return found
+        if SESSION.encode() in environment and pid != os.getpid():
+            yield pid, command.replace(b"\0", b" ").decode(errors="replace").strip(), environment
 
 
 def all_pids() -> Iterator[int]:
     """Yield the pid of every process."""
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            yield int(entry)
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            yield int(entry.name)
 
 
 def is_running(pid: int) -> bool:
@@ -79,9 +84,9 @@ def zombie_children() -> list[int]:
 def open_descriptors() -> dict[int, str]:
     """Return this process's descriptors and what they lead to."""
     found = {}
-    for name in os.listdir("/proc/self/fd"):
+    for entry in Path("/proc/self/fd").iterdir():
         try:
-            found[int(name)] = os.readlink(f"/proc/self/fd/{name}")
+            found[int(entry.name)] = str(entry.readlink())
         except OSError:
             continue  # the descriptor of the listing itself
     return found

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypedDict
 
 from limpet.context import ToolContext
-from limpet.events import Event, Finished
+from limpet.events import Finished, RawEvent
 from limpet.launch import Request
 from limpet.loop import Loop, SelectorLoop
 from limpet.policy import Policy, check_timeout
@@ -45,7 +45,7 @@ class Attempt:
         policy: Policy,
         command: str,
         call: Call,
-        listener: Callable[[Event], None] | None = None,
+        listener: Callable[[RawEvent], None] | None = None,
     ) -> None:
         if not isinstance(command, str):
             raise TypeError(f"the command must be a string, not {type(command).__name__}")
@@ -143,9 +143,7 @@ class Attempt:
         stop_watching = self._watch_cancel_on_asyncio(loop, run) if self._cancel else None
         try:
             await done
-        except asyncio.CancelledError:
-            from limpet.cancelled import RunCancelled
-
+        except asyncio.CancelledError as error:
             run.cancel()
             # The kill is bounded; a second cancel must not leave it half done.
             while not results:
@@ -154,7 +152,9 @@ class Attempt:
                     await done
                 except asyncio.CancelledError:
                     continue
-            raise RunCancelled(results[0]) from None
+            # No subclass: asyncio.timeout() takes nothing but this very class for its own doing.
+            error.result = results[0]  # type: ignore[attr-defined]
+            raise
         finally:
             if stop_watching is not None:
                 stop_watching()

@@ -7,8 +7,8 @@ LimpetError
 
 All three come from `Result.check()` only and carry the whole result: a command that fails is a
 `Result`, never an exception. Values of the wrong type or range are `TypeError` and `ValueError`,
-raised before anything starts. Where the task that awaits a call is cancelled, the call raises
-`limpet.cancelled.RunCancelled`, an `asyncio.CancelledError` that carries the result.
+raised before anything starts. Where the task that awaits a call is cancelled, the call raises its
+`asyncio.CancelledError`, once all is dead, with the result as the attribute `result`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from limpet.result import Result
 
@@ -18,6 +18,13 @@ class Started:
     pid: int
     """Also the process group and the session of the run."""
     run_id: str
+
+
+class Written(NamedTuple):
+    """A piece of output as it was read; whoever shows it makes an `Output` of it."""
+
+    stream: Stream
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +59,4 @@ class Finished:
 
 
 Event = Started | Output | Progress | Finished
+RawEvent = Started | Written | Progress | Finished

@@ -12,9 +12,8 @@ import os
 import resource
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from limpet.events import Event, Finished, Output, Progress, Started, Stream
+from limpet.events import Finished, Progress, RawEvent, Started, Stream, Written
 from limpet.launch import CannotStart, Launched, Request, launch
 from limpet.loop import Loop, Timer
 from limpet.output.capture import Capture, Captured, Pipe
@@ -22,9 +21,6 @@ from limpet.process import reap, table
 from limpet.process.exit import ExitWatch, ends_now, has_ended
 from limpet.process.prelude import Report
 from limpet.result import Fate, Outcome, Result, Survivor, Usage
-
-if TYPE_CHECKING:
-    from limpet.output.text import TerminalText
 
 ARM_S = 0.005
 """A command that ends sooner is noticed by the end of its output alone."""
@@ -50,7 +46,7 @@ class Run:
         loop: Loop,
         request: Request,
         on_done: Callable[[Result], None],
-        listener: Callable[[Event], None] | None = None,
+        listener: Callable[[RawEvent], None] | None = None,
     ) -> None:
         self._loop = loop
         self._request = request
@@ -89,7 +85,6 @@ class Run:
         self._later("arm", min(ARM_S, request.timeout_s), self._arm)
         self._host_peak = _host_peak_bytes()
         if self._listener is not None:
-            self._texts: dict[Stream, TerminalText] = {}
             self._listener(Started(self._child.pid, self._run_id))
             self._later("progress", PROGRESS_S, self._tell_progress)
 
@@ -173,10 +168,7 @@ class Run:
 
     def _tell_output(self, stream: Stream, data: bytes) -> None:
         if self._listener is not None:
-            from limpet.output.text import TerminalText
-
-            text = self._texts.setdefault(stream, TerminalText()).feed(data)
-            self._listener(Output(stream, data, text))
+            self._listener(Written(stream, data))
 
     def _tell_progress(self) -> None:
         if self._listener is not None:
@@ -377,9 +369,6 @@ class Run:
 
     def _done(self, result: Result) -> None:
         if self._listener is not None:
-            for stream, text in self._texts.items():
-                if rest := text.feed(b"", final=True):
-                    self._listener(Output(stream, b"", rest))
             self._listener(Finished(result))
         self._on_done(result)
 

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Unpack
 
 from limpet.attempt import Attempt, Call
-from limpet.backlog import Backlog
-from limpet.events import Event, Finished
+from limpet.events import Event, Finished, RawEvent
 from limpet.loop import Loop, SelectorLoop
 from limpet.policy import Policy
 from limpet.result import Result
@@ -36,8 +35,8 @@ class Bash:
         """Run a command and return what it came to, whatever that is.
 
         Raises:
-            RunCancelled: The awaiting task was cancelled; all the command started is dead, and the
-                error carries the result.
+            asyncio.CancelledError: The awaiting task was cancelled; all the command started is dead,
+                and the error has the result as its attribute `result`.
             TypeError: An argument is of the wrong type; nothing ran.
             ValueError: An argument is out of range; nothing ran.
         """
@@ -79,6 +78,8 @@ class Bash:
         import asyncio
 
         loop = asyncio.get_running_loop()
+        from limpet.backlog import Backlog
+
         news = asyncio.Event()
         backlog = Backlog(news.set)
         attempt = Attempt(self.policy, command, call, backlog.put)
@@ -112,7 +113,7 @@ class Bash:
         command: str,
         loop: Loop,
         on_done: Callable[[Result], None],
-        listener: Callable[[Event], None],
+        listener: Callable[[RawEvent], None],
         **call: Unpack[Call],
     ) -> Run | None:
         """Start a command on a loop of the caller's own, who drives it; None if it never starts."""

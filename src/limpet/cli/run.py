@@ -14,7 +14,7 @@ from limpet.attempt import Call
 from limpet.cli.argv import hide
 from limpet.cli.sink import Sink, print_now
 from limpet.context import ToolContext
-from limpet.events import Event, Output
+from limpet.events import RawEvent, Written
 from limpet.loop import SelectorLoop
 from limpet.policy import OutputPolicy, Policy
 from limpet.result import Outcome, Result
@@ -139,7 +139,7 @@ class _Door:
         self._active: Run | None = None
         self._sinks: dict[str, Sink] = {}
         self._terminal: Terminal | None = None
-        self._show: Callable[[Event], None] = self._pass_on
+        self._show: Callable[[RawEvent], None] = self._pass_on
         if quiet:
             self._show = lambda _: None
         elif on_terminal:
@@ -193,8 +193,8 @@ class _Door:
         if self._active is not None:
             self._active.cancel()
 
-    def _pass_on(self, event: Event) -> None:
-        if isinstance(event, Output):
+    def _pass_on(self, event: RawEvent) -> None:
+        if isinstance(event, Written):
             self._sinks[event.stream].write(event.data)
 
     def _on_signals(self) -> Callable[[], None]:

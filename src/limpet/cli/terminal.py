@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from limpet.events import Event, Output, Progress
+from limpet.events import Progress, RawEvent, Written
 from limpet.loop import SelectorLoop, Timer
+from limpet.output.text import TerminalText
 from limpet.render.summary import progress
 
 if TYPE_CHECKING:
@@ -24,18 +25,19 @@ class Terminal:
         self._loop = loop
         self._description = description
         self._started_s = time.monotonic()
+        self._text = TerminalText()
         self._partial = ""
         """A line that is not complete; shown with the status, printed when it is."""
         self._counters = Progress(0.0, 0, 0, "")
         self._live: Live | None = None
         self._timer: Timer = loop.call_later(_STATUS_AFTER_S, self._refresh)
 
-    def show(self, event: Event) -> None:
+    def show(self, event: RawEvent) -> None:
         """Show an event."""
         if isinstance(event, Progress):
             self._counters = event
-        elif isinstance(event, Output):
-            lines, newline, partial = (self._partial + event.text).rpartition("\n")
+        elif isinstance(event, Written):
+            lines, newline, partial = (self._partial + self._text.feed(event.data)).rpartition("\n")
             self._partial = partial[-_LONGEST_PARTIAL:]
             if newline:
                 self._print(lines + newline)
@@ -46,6 +48,7 @@ class Terminal:
         if self._live is not None:
             self._live.update("")
             self._live.stop()
+        self._partial += self._text.feed(b"", final=True)
         if self._partial:
             print(self._partial, flush=True)
 

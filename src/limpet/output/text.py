@@ -11,9 +11,10 @@ _ESCAPE = re.compile(
     r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x9c\n]*(?:\x1b\\|\x9c)?"  # DCS, SOS, PM, APC
     r"|\x1b[ -/]*[0-Z\\^-~]"  # two-character escapes and charsets
 )
+_INTRODUCER = re.compile(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
 _SGR = re.compile(r"\x1b\[[0-9;:]*m")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_UNSAFE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
+_UNSAFE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]+")
 _UNFINISHED = re.compile(
     r"(?:\x1b(?:\[[0-?]*[ -/]*|[ -/]+|[\]PX^_][^\x07\x1b\x9c\n]*\x1b?)?"
     r"|\x9b[0-?]*[ -/]*"
@@ -23,6 +24,7 @@ _LONGEST_UNFINISHED = 4096
 """A sequence that does not end within so many characters is not one."""
 
 _BINARY_SHARE = 0.1
+_SEPARATOR = re.compile(rb"(?<!\0)\0(?!\0)")
 _TEXT_BYTES = bytes(sorted({*b"\t\n\v\f\r\b\x1b\a", *range(32, 127), *range(128, 256)}))
 
 
@@ -34,7 +36,7 @@ def clean(data: bytes) -> str:
     are left; a NUL, which separates rather than controls, is shown as ␀.
     """
     text = data.decode("utf-8", "replace")
-    if "\x1b" in text or "\x9b" in text or "\x9d" in text:
+    if _INTRODUCER.search(text):
         text = _ESCAPE.sub("", text)
     if "\r" in text:
         text = "\n".join(map(_last_frame, text.split("\n")))
@@ -66,6 +68,8 @@ def is_binary(data: bytes) -> bool:
     odd = len(data.translate(None, _TEXT_BYTES))
     if not odd:
         return False
+    # A single NUL separates (`find -print0`); more of them in a row fill, as in no text.
+    odd -= len(_SEPARATOR.findall(data))
     odd += data.decode("utf-8", "replace").count("\N{REPLACEMENT CHARACTER}")
     return odd > len(data) * _BINARY_SHARE
 
@@ -91,8 +95,9 @@ class TerminalText:
             if unfinished:
                 self._held = unfinished.group()
                 text = text[: unfinished.start()]
-        text = _ESCAPE.sub(_keep_colour, text)
-        return _UNSAFE.sub("", text) if _UNSAFE.search(text) else text
+        if _INTRODUCER.search(text):
+            text = _ESCAPE.sub(_keep_colour, text)
+        return _UNSAFE.sub("", text)
 
 
 def _keep_colour(match: re.Match[str]) -> str:
