@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 PATIENCE_S = 5.0
+ORDINARY = 65534
+"""Nobody: a user without privileges that every system has."""
 SESSION = f"LIMPET_TEST_SESSION={os.urandom(8).hex()}"
 """Inherited by every process of this test run, and by none of another that runs beside it."""
 os.environ["LIMPET_TEST_SESSION"] = SESSION.partition("=")[2]
@@ -90,6 +92,36 @@ def open_descriptors() -> dict[int, str]:
         except OSError:
             continue  # the descriptor of the listing itself
     return found
+
+
+def as_ordinary_user(action: Callable[[], str]) -> str:
+    """Return what an action says when it is done by a user without privileges.
+
+    In a forked child, since the interpreter itself may lie where only root can read; what the
+    action imports must therefore be imported already.
+    """
+    import limpet.hint
+    import limpet.output.spill
+    import limpet.output.text  # noqa: F401 -- for the child
+
+    if os.geteuid() != 0:
+        return action()
+    read_end, write_end = os.pipe()
+    if (pid := os.fork()) == 0:
+        try:
+            os.setgroups([])
+            os.setgid(ORDINARY)
+            os.setuid(ORDINARY)
+            os.write(write_end, action().encode())
+        except BaseException as error:
+            os.write(write_end, repr(error).encode())
+        finally:
+            os._exit(0)
+    os.close(write_end)
+    with open(read_end, "rb") as file:
+        said = file.read().decode()
+    os.waitpid(pid, 0)
+    return said
 
 
 def resident_bytes() -> int:

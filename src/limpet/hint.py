@@ -22,6 +22,8 @@ class Ending(NamedTuple):
     cap_bytes: int
     spill_path: str | None
     save_error: OSError | None
+    reading: str | None
+    """Who was waiting for input at the time limit, and from where."""
     pipe_codes: tuple[int, ...]
     """The exit codes of the last pipeline, if the shell reported them."""
     survivors: tuple[Survivor, ...]
@@ -58,7 +60,9 @@ def _about_end(ending: Ending) -> str | None:
 
 def _about_timeout(ending: Ending) -> str:
     text = f"stopped at the limit of {ending.timeout_s:g} s; raise timeout_s if it needs longer"
-    if not ending.total_bytes:
+    if ending.reading:
+        text += f"; {ending.reading}"
+    elif not ending.total_bytes:
         text += (
             "; it printed nothing, perhaps because programs hold output back when it goes to a pipe"
             " (try `python -u` or `stdbuf -oL`)"

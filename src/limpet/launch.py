@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import time
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -139,12 +140,8 @@ def _explain(error: OSError | UnicodeEncodeError, request: Request) -> str:
     """Say why nothing ran, and what to change."""
     if isinstance(error, UnicodeEncodeError):
         return "the command holds characters that cannot be encoded (lone surrogates): remove them"
-    cwd = request.cwd
-    if not os.path.isdir(cwd):  # noqa: PTH112 -- a string
-        what = "is not a directory" if os.path.lexists(cwd) else "does not exist"
-        return f"the working directory {what}: {cwd}: give another"
-    if not os.access(cwd, os.X_OK):
-        return f"the working directory may not be entered by this user: {cwd}: give another"
+    if problem := _problem_with(request.cwd):
+        return f"the working directory {problem}: {request.cwd}: give another"
     match error.errno:
         case errno.ENOENT | errno.EACCES | errno.ENOEXEC:
             advice = "install bash, or name it in Policy.shell"
@@ -158,3 +155,15 @@ def _explain(error: OSError | UnicodeEncodeError, request: Request) -> str:
             advice = "see the system's message"
     reason = error.strerror or str(error)
     return f"{request.policy.shell} could not be started: {reason}: {advice}"
+
+
+def _problem_with(cwd: str) -> str | None:
+    try:
+        mode = os.stat(cwd).st_mode
+    except PermissionError:
+        return "may not be entered by this user"
+    except OSError as error:
+        return "does not exist" if error.errno == errno.ENOENT else f"cannot be used ({error})"
+    if not stat.S_ISDIR(mode):
+        return "is not a directory"
+    return None if os.access(cwd, os.X_OK) else "may not be entered by this user"

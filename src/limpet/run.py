@@ -63,6 +63,7 @@ class Run:
         self._has_forked = True
         self._drained_bytes = 0
         self._peak_sampled = 0
+        self._reading: str | None = None
 
     # Start
 
@@ -247,7 +248,18 @@ class Run:
     def _end(self, outcome: Outcome) -> None:
         if self._outcome is None and self._launched is not None:
             self._outcome = outcome
+            if outcome is Outcome.TIMED_OUT:
+                self._reading = self._find_reading()
             self._kill(())
+
+    def _find_reading(self) -> str | None:
+        """Return who waits for input that nobody gives, before it is killed."""
+        child = self._child
+        members = table.members(child.pid, child.run_id, child.since_ticks)
+        for pid in (child.pid, *(member.pid for member in members)):
+            if source := table.blocked_read(pid):
+                return f"{table.command_line(pid)} was waiting to read from {source}"
+        return None
 
     def _kill(self, killed: tuple[Survivor, ...]) -> None:
         self._drop_timers()
@@ -332,6 +344,7 @@ class Run:
                 cap_bytes=request.policy.output.spill_bytes,
                 spill_path=captured.spill_path,
                 save_error=captured.save_error,
+                reading=self._reading,
                 pipe_codes=report.pipe_codes if report else (),
                 survivors=survivors,
             )

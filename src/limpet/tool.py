@@ -35,8 +35,8 @@ class Bash:
         """Run a command and return what it came to, whatever that is.
 
         Raises:
-            asyncio.CancelledError: The awaiting task was cancelled; all the command started is dead,
-                and the error has the result as its attribute `result`.
+            asyncio.CancelledError: The awaiting task was cancelled; all that the command started
+                is dead, and the error has the result as its attribute `result`.
             TypeError: An argument is of the wrong type; nothing ran.
             ValueError: An argument is out of range; nothing ran.
         """

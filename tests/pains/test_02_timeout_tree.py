@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
-from support import marked_processes, python
+from support import ORDINARY, as_ordinary_user, marked_processes, python
 
 import limpet
 
@@ -63,6 +64,19 @@ def test_the_time_limit_holds_for_a_command_that_floods(bash: limpet.Bash) -> No
 def test_the_time_limit_holds_for_a_command_that_closed_its_output(bash: limpet.Bash) -> None:
     result = bash.run_sync("exec >&- 2>&-; sleep 60", timeout_s=0.3)
     assert result.outcome is limpet.Outcome.TIMED_OUT
+
+
+def test_it_is_the_same_for_an_ordinary_user(bash: limpet.Bash, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    context = limpet.ToolContext("/")
+    command = "id -u; setsid sleep 60 & env -i setsid sleep 60 & sleep 60"
+
+    def act() -> str:
+        result = bash.run_sync(command, timeout_s=0.5, ctx=context)
+        return f"{result.outcome} {result.output} {result.survivors}"
+
+    assert as_ordinary_user(act) == f"timed_out {ORDINARY}\n ()"
+    assert marked_processes() == {}
 
 
 def test_a_very_short_limit_is_a_limit(bash: limpet.Bash) -> None:

@@ -110,6 +110,25 @@ def members_after_exit(
     return members(leader, run_id, since_ticks)
 
 
+_READ_SYSCALL = {"x86_64": b"0", "aarch64": b"63"}.get(os.uname().machine)
+
+
+def blocked_read(pid: int) -> str | None:
+    """Return the file or terminal that a process sleeps on to read from, if it does.
+
+    Asked of the kernel, which knows, and not of the output, which may only look like a prompt.
+    Pipes and sockets do not count: who reads from those waits for another program.
+    """
+    call, _, rest = _read(f"/proc/{pid}/syscall", 256).partition(b" ")
+    if _READ_SYSCALL is None or call != _READ_SYSCALL or not rest:
+        return None
+    try:
+        target = os.readlink(f"/proc/{pid}/fd/{int(rest.split()[0], 16)}")  # noqa: PTH115 -- a string
+    except OSError:
+        return None
+    return target if target.startswith("/") else None
+
+
 def peak_memory(pid: int) -> int:
     """Return the largest resident size, in bytes, that a process or a descendant of it has had."""
     peak, pending = 0, [pid]
