@@ -26,7 +26,7 @@ class ToolContext:
     cancel: asyncio.Event | threading.Event | None = None
     """Set it to cancel the running calls; a call made while it is set never starts."""
     session_id: str | None = None
-    _position: _Position = field(default_factory=_Position, repr=False, compare=False)
+    _position: _Position = field(default_factory=_Position, init=False, repr=False, compare=False)
 
     @property
     def cwd(self) -> str | None:

@@ -28,6 +28,10 @@ class _ResultError(LimpetError):
         super().__init__(result.describe())
         self.result = result
 
+    def __reduce__(self) -> tuple[type[_ResultError], tuple[Result]]:
+        # An exception is pickled by its message, and could not be made of that again.
+        return type(self), (self.result,)
+
 
 class CommandRefused(_ResultError, PermissionError):
     """The command was refused before anything ran."""

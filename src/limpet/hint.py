@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import shlex
 from typing import NamedTuple
 
+from limpet.command.plain import Stage, parse
 from limpet.result import Outcome, Survivor
 
 
@@ -19,7 +19,8 @@ class Ending(NamedTuple):
     output: str
     total_bytes: int
     timeout_s: float
-    cap_bytes: int
+    cap: str | None
+    """The cap on what is saved, in words."""
     spill_path: str | None
     save_error: OSError | None
     reading: str | None
@@ -43,8 +44,8 @@ def _about_end(ending: Ending) -> str | None:
             return "stopped because the caller cancelled the call"
         case Outcome.OUTPUT_CAPPED:
             return (
-                f"stopped because the output reached the cap of {ending.cap_bytes} bytes;"
-                " print less, or raise spill_bytes in the output policy"
+                f"stopped because the output reached the cap of {ending.cap};"
+                " print less, or raise the cap in the output policy"
             )
         case Outcome.SIGNALED if ending.signal == "SIGKILL":
             return "SIGKILL did not come from limpet; the machine may be out of memory"
@@ -114,79 +115,47 @@ _ANSWERS = {
     "not found": ["which", "type"],
 }
 _MEANING_OF_ONE = {name: meaning for meaning, names in _ANSWERS.items() for name in names}
+_MEANING_OF_ONE |= {"git grep": "no match", "git diff": "they differ"}
+_ANY_ANSWER = re.compile(rf"\b(?:{'|'.join(name for name in _MEANING_OF_ONE if name.isalpha())})\b")
+_SHELL_ERROR = re.compile(r"^\S*: line \d+: ", re.M)
+_UNREADABLE = re.compile(r"^find: .*(?:Permission denied|No such file or directory)$", re.M)
 
 
 def _about_answer(ending: Ending) -> str | None:
-    if ending.exit_code != 1:
+    if ending.exit_code != 1 or _SHELL_ERROR.search(ending.output):
         return None
-    words = _last_command(ending)
-    if not words:
+    stage = _last_stage(ending.command)
+    if stage is None:
         return None
-    name = words[0].rpartition("/")[2]
+    name = _name(stage)
     meaning = _MEANING_OF_ONE.get(name)
-    if name == "git" and words[1:2] == ["grep"]:
-        name, meaning = "git grep", "no match"
-    elif name == "git" and words[1:2] == ["diff"]:
-        name, meaning = "git diff", "they differ"
+    if name == "find" and not _UNREADABLE.search(ending.output):
+        return None
     return f"exit code 1 of {name} is an answer: {meaning}" if meaning else None
 
 
-_OPAQUE = re.compile(r"[`(){}#]|\$\(|<<|pipefail|\bset -|\btrap\b")
-_KEYWORDS = frozenset(
-    [
-        "if",
-        "then",
-        "elif",
-        "else",
-        "fi",
-        "for",
-        "while",
-        "until",
-        "do",
-        "done",
-        "case",
-        "esac",
-        "select",
-        "function",
-        "time",
-        "coproc",
-        "!",
-        "exec",
-        "eval",
-        "source",
-        ".",
-    ]
-)
+def _name(stage: Stage) -> str:
+    name = stage.words[0].rpartition("/")[2]
+    return " ".join((name, *stage.words[1:2])) if name == "git" else name
+
+
 _QUIET_STARTS = frozenset(["cd", "export", "pushd", "umask"])
+"""What commonly stands before `&&`, and says so on stderr if it fails."""
 
 
-def _last_command(ending: Ending) -> list[str] | None:
-    """Return the words of the command whose exit code was the shell's, if that is certain."""
-    if _OPAQUE.search(ending.command):
+def _last_stage(command: str) -> Stage | None:
+    """Return the simple command whose exit code was the shell's, if that is certain."""
+    steps = parse(command)
+    if not steps:
         return None
-    lexer = shlex.shlex(ending.command.strip(), posix=True, punctuation_chars=";&|<>\n")
-    lexer.whitespace = " \t"
-    lexer.commenters = ""
-    try:
-        tokens = list(lexer)
-    except ValueError:
-        return None
-    commands: list[list[str]] = [[]]
-    for part in tokens:
-        if part.strip(";|\n") == "" or part == "&&":
-            if part == "&&" and commands[-1][:1] not in [[start] for start in _QUIET_STARTS]:
-                return None
-            commands.append([])
-        elif part.startswith("&") or part in _KEYWORDS:
+    for step in reversed(steps[1:]):
+        if step.joined_by != "&&":
+            break
+        before = steps[steps.index(step) - 1]
+        (first, *others) = before.stages
+        if others or first.is_silenced or first.words[0] not in _QUIET_STARTS:
             return None
-        else:
-            commands[-1].append(part)
-    if "&&" in tokens and ": line " in ending.output:
-        return None  # the quiet start was not quiet: it may be what failed
-    words = commands[-1]
-    while words and re.match(r"\w+=", words[0]):
-        words = words[1:]
-    return words
+    return steps[-1].stages[-1]
 
 
 _SIGPIPE_CODE = 141
@@ -195,24 +164,18 @@ _SIGPIPE_CODE = 141
 
 def _about_masked_failure(ending: Ending) -> str | None:
     codes = ending.pipe_codes
-    stages = _stages(ending.command, len(codes))
+    steps = parse(ending.command)
+    stages = steps[-1].stages if steps and len(steps[-1].stages) == len(codes) else None
     for place, code in enumerate(codes[:-1]):
-        name = stages[place].rpartition("/")[2] if stages else ""
-        if code in (0, _SIGPIPE_CODE) or (code == 1 and name in _MEANING_OF_ONE):
+        name = _name(stages[place]) if stages else ""
+        may_be_answer = name in _MEANING_OF_ONE if name else _ANY_ANSWER.search(ending.command)
+        if code in (0, _SIGPIPE_CODE) or (code == 1 and may_be_answer):
             continue
         which = f"`{name}`" if name else f"command {place + 1} of {len(codes)}"
         return (
             f"{which} in the last pipeline exited {code}; the exit code is that of its last command"
         )
     return None
-
-
-def _stages(command: str, count: int) -> list[str]:
-    """Return the name of each command of a line that is one plain pipeline, else nothing."""
-    if count < 2 or _OPAQUE.search(command) or re.search(r"[;&\n]|\|\||['\"\\]", command):
-        return []
-    stages = [stage.split() for stage in command.split("|")]
-    return [stage[0] for stage in stages] if len(stages) == count and all(stages) else []
 
 
 def _about_survivors(ending: Ending) -> str | None:

@@ -18,12 +18,24 @@ SECRET_PATTERNS = (
     "*CREDENTIAL*",
     "*PRIVATE*",
     "*_PAT",
+    "*_PWD",
     "*_AUTH",
     "*_DSN",
     "*DATABASE_URL*",
     "*CONNECTION_STRING*",
 )
 """Names of variables that carry secrets, matched without regard to case."""
+
+
+_LEAST_BYTES = {"head_bytes": 0, "tail_bytes": 0, "spill_bytes": 1, "spill_directory_bytes": 1}
+
+
+def _check_number(name: str, value: float, *, unit: str, may_be_zero: bool = False) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number of {unit}, not {value!r}")
+    if not (0 < value < math.inf or (may_be_zero and value == 0)):
+        least = "0 or more" if may_be_zero else "positive"
+        raise ValueError(f"{name} must be {least} and finite, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +79,13 @@ class OutputPolicy:
     def __post_init__(self) -> None:
         if self.streams not in ("merged", "separate"):
             raise ValueError(f"streams must be 'merged' or 'separate', not {self.streams!r}")
-        for name in ("head_bytes", "tail_bytes"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must not be negative")
-        for name in ("spill_bytes", "spill_directory_bytes", "spill_days"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} must be positive")
+        for name, least in _LEAST_BYTES.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{name} must be a whole number of bytes, not {value!r}")
+            if value < least:
+                raise ValueError(f"{name} must be {least} or more, not {value!r}")
+        _check_number("spill_days", self.spill_days, unit="days")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,16 +112,14 @@ class Policy:
         check_timeout(self.timeout_s)
         if self.survivors not in ("adopt", "wait", "kill"):
             raise ValueError(f"survivors must be 'adopt', 'wait' or 'kill', not {self.survivors!r}")
-        if not (0 <= self.kill_grace_s < math.inf):
-            raise ValueError("kill_grace_s must be a finite number of seconds, 0 or more")
+        _check_number("kill_grace_s", self.kill_grace_s, unit="seconds", may_be_zero=True)
+        if isinstance(self.max_concurrent, bool) or not isinstance(self.max_concurrent, int):
+            raise TypeError(f"max_concurrent must be a whole number, not {self.max_concurrent!r}")
         if self.max_concurrent < 1:
-            raise ValueError("max_concurrent must be 1 or more")
+            raise ValueError(f"max_concurrent must be 1 or more, not {self.max_concurrent!r}")
 
 
 def check_timeout(timeout_s: float) -> float:
     """Return a time limit that is a positive, finite number, or say what is wrong with it."""
-    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
-        raise TypeError(f"timeout_s must be a number of seconds, not {timeout_s!r}")
-    if not (0 < timeout_s < math.inf):
-        raise ValueError(f"timeout_s must be positive and finite, not {timeout_s!r}")
+    _check_number("timeout_s", timeout_s, unit="seconds")
     return float(timeout_s)

@@ -144,6 +144,7 @@ class Run:
     def _on_all_read(self) -> None:
         # The shell is most often in the middle of its exit now: this costs no time of its own.
         self._captured = self._capture.close()
+        self._drop_timer("arm")
         if self._shell_ended:
             self._settle()
         elif ends_now(self._child.pid):
@@ -341,7 +342,7 @@ class Run:
                 output=captured.output,
                 total_bytes=captured.total_bytes,
                 timeout_s=request.timeout_s,
-                cap_bytes=request.policy.output.spill_bytes,
+                cap=captured.cap,
                 spill_path=captured.spill_path,
                 save_error=captured.save_error,
                 reading=self._reading,
@@ -374,6 +375,11 @@ class Run:
             self._close_pipe(pipe)
         if self._launched is not None:
             self._launched.close()
+
+    def _drop_timer(self, name: str) -> None:
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()
 
     def _drop_timers(self) -> None:
         for timer in self._timers.values():

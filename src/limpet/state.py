@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -32,21 +34,32 @@ def _roots() -> list[Path]:
 
     from platformdirs import user_state_path  # costs as much as a spawn, and is rarely needed
 
-    roots = [user_state_path("limpet"), Path(tempfile.gettempdir()) / f"limpet-{os.geteuid()}"]
-    # A user without a home and without a passwd entry is left with a literal "~".
+    roots = [Path(tempfile.gettempdir()) / f"limpet-{os.geteuid()}"]
+    with suppress(RuntimeError):  # a user without a home and without a passwd entry
+        roots.insert(0, user_state_path("limpet"))
     return [root for root in roots if root.is_absolute()]
 
 
 def _private(root: Path, name: str) -> Path:
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_private(root, is_shared=os.getenv("LIMPET_STATE_DIR") is not None)
     path = root / name
-    path.mkdir(mode=0o700, exist_ok=True)
+    _make_private(path)
+    return path
+
+
+def _make_private(path: Path, *, is_shared: bool = False) -> None:
+    """Make a directory that only this user can enter, unless it was chosen to be `is_shared`."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(errno.ENOTDIR, "Not a directory", str(path)) from None
     found = path.lstat()
+    if is_shared:
+        return
     # Someone else may have made it before us where all may write.
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise PermissionError(f"{path} is not a directory of this user")
+        raise PermissionError(errno.EACCES, "not a directory of this user", str(path))
     if stat.S_IMODE(found.st_mode) & 0o077:
         path.chmod(0o700)
     if not os.access(path, os.W_OK | os.X_OK):
-        raise PermissionError(f"{path} cannot be written")
-    return path
+        raise PermissionError(errno.EACCES, "not writable by this user", str(path))

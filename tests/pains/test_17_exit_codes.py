@@ -10,7 +10,7 @@ HIDDEN = {
     "false | tail -1": "`false` in the last pipeline exited 1",
     "ls /no-such-place 2>/dev/null | wc -l": "`ls` in the last pipeline exited 2",
     "(exit 7) | true": "command 1 of 2 in the last pipeline exited 7",
-    "echo x; bash -c 'exit 9' | cat": "command 1 of 2 in the last pipeline exited 9",
+    "echo x; bash -c 'exit 9' | cat": "`bash` in the last pipeline exited 9",
 }
 NOT_HIDDEN = [
     "yes | head -1",

@@ -65,9 +65,11 @@ class Captured(NamedTuple):
     spill_path: str | None
     save_error: OSError | None
     """What kept the output from being saved in full, other than the cap."""
+    cap: str | None
+    """The cap on what is saved, in words, if there was something to save."""
 
 
-_NOTHING = Captured("", "", "", False, 0, 0, 0, None, None)
+_NOTHING = Captured("", "", "", False, 0, 0, 0, None, None, None)
 
 
 class Capture:
@@ -203,31 +205,31 @@ class Capture:
             total_bytes=self._all.total_bytes,
             spill_path=path,
             save_error=self._spill_error,
+            cap=self._spill.cap if self._spill is not None else None,
         )
 
     def _text(self, cut: Cut, path: str | None, total_bytes: int) -> str:
         from limpet.output.text import is_binary  # slow to import, and many commands print nothing
 
         if is_binary(cut.head) and (not cut.tail or is_binary(cut.tail)):
-            where = f"; full: {path}" if path else ""
+            where = f"; {self._where(path)}" if cut.omitted_bytes else ""
             return f"[binary output: {total_bytes} bytes{where}]\n"
         head = _part(cut.head)
         if not cut.omitted_bytes:
             return head
         if head and not head.endswith("\n"):
             head += "\n"
-        return f"{head}{self._marker(cut, path)}\n{_part(cut.tail)}"
+        counts = f"{cut.omitted_lines} lines / {cut.omitted_bytes} bytes omitted"
+        return f"{head}[… {counts}; {self._where(path)} …]\n{_part(cut.tail)}"
 
-    def _marker(self, cut: Cut, path: str | None) -> str:
-        if self._spill_error is not None:
-            where = f"not saved in full: {self._spill_error.strerror}"
-        elif self.is_capped:
-            where = "up to the cap"
+    def _where(self, path: str | None) -> str:
+        """Say where the whole of the output is, or how much of it."""
+        error = self._spill_error
+        if error is not None:
+            where = f"not saved in full: {error.strerror or error}"
         else:
-            where = "full"
-        if path is not None:
-            where += f": {path}"
-        return f"[… {cut.omitted_lines} lines / {cut.omitted_bytes} bytes omitted; {where} …]"
+            where = "up to the cap" if self.is_capped else "full"
+        return where if path is None else f"{where}: {path}"
 
 
 def _part(data: bytes) -> str:

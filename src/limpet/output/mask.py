@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
+import re
+
 MASK = b"[masked]"
 
 
 class Mask:
-    """Replaces secrets in a stream, also those that arrive in pieces."""
+    """Replaces secrets in a stream, however it is cut: the leftmost first, of those the longest."""
 
     def __init__(self, secrets: tuple[bytes, ...]) -> None:
-        self._secrets = secrets
+        longest_first = sorted(secrets, key=len, reverse=True)
+        self._secrets = tuple(longest_first)
+        self._pattern = re.compile(b"|".join(map(re.escape, longest_first)))
         self._held = b""
 
     def feed(self, data: bytes, *, final: bool = False) -> bytes:
-        """Return the bytes with every whole secret masked; what may begin one is held back."""
+        """Return the bytes with every secret masked; what may begin one is held back."""
         data = self._held + data
-        for secret in self._secrets:
-            data = data.replace(secret, MASK)
-        held = 0 if final else max(_overlap(data, secret) for secret in self._secrets)
-        self._held = data[len(data) - held :]
-        return data[: len(data) - held]
+        openings = [] if final else self._openings(data)
+        masked = bytearray()
+        place = 0
+        while True:
+            end = next((opening for opening in openings if opening >= place), len(data))
+            match = self._pattern.search(data, place)
+            # At an opening the rest of the stream may turn a secret into a longer one.
+            if match is None or match.start() >= end:
+                self._held = data[end:]
+                return bytes(masked + data[place:end])
+            masked += data[place : match.start()] + MASK
+            place = match.end()
 
-
-def _overlap(data: bytes, secret: bytes) -> int:
-    """Return the length of the longest end of the data that begins the secret."""
-    for length in range(min(len(secret) - 1, len(data)), 0, -1):
-        if data.endswith(secret[:length]):
-            return length
-    return 0
+    def _openings(self, data: bytes) -> list[int]:
+        """Return where a secret begins that the data ends in the middle of."""
+        longest = len(self._secrets[0])
+        return [
+            place
+            for place in range(max(0, len(data) - longest + 1), len(data))
+            if any(len(s) > len(data) - place and s.startswith(data[place:]) for s in self._secrets)
+        ]

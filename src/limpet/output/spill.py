@@ -46,8 +46,10 @@ class Spill:
         """Append what the cap admits."""
         if self.error is not None:
             return
+        if self._written + len(data) > self._limit < self._policy.spill_bytes:
+            self._limit = self._find_limit(needed=len(data))
         view = memoryview(data)[: max(0, self._limit - self._written)]
-        self.is_capped = len(view) < len(data)
+        self.is_capped = self.is_capped or len(view) < len(data)
         try:
             while view:
                 count = os.write(self.fd, view)
@@ -58,13 +60,21 @@ class Spill:
         if self._written - self._measured_at >= _MEASURE_EVERY_BYTES:
             self._limit = self._find_limit()
 
-    def _find_limit(self) -> int:
+    @property
+    def cap(self) -> str:
+        """Say which cap holds."""
+        if self._limit < self._policy.spill_bytes:
+            return f"{self._policy.spill_directory_bytes} bytes for all saved output together"
+        return f"{self._policy.spill_bytes} bytes"
+
+    def _find_limit(self, needed: int = 0) -> int:
+        """Return how long the file may become, after making room for what is needed."""
         self._measured_at = self._written
+        cap = self._policy.spill_directory_bytes
         others = sum(size for _, size, _ in _files(self._directory)) - self._written
-        if others + self._written > self._policy.spill_directory_bytes:
-            others -= _make_room(self._directory, self._policy.spill_directory_bytes)
-        room = self._policy.spill_directory_bytes - others
-        return min(self._policy.spill_bytes, max(room, self._written))
+        if others + self._written + needed > cap:
+            others -= _make_room(self._directory, cap)
+        return min(self._policy.spill_bytes, max(cap - others, self._written))
 
     def close(self) -> None:
         """Finish the file; its retention begins."""
@@ -85,7 +95,7 @@ def sweep(directory: Path, policy: OutputPolicy) -> None:
 
 
 def _make_room(directory: Path, cap: int) -> int:
-    """Remove the oldest finished files until the directory is at half of its cap."""
+    """Remove the oldest finished files until the directory is at half of its cap, if it can be."""
     files = sorted(_files(directory))
     excess = sum(size for _, size, _ in files) - cap // 2
     freed = 0

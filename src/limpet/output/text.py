@@ -5,20 +5,23 @@ from __future__ import annotations
 import codecs
 import re
 
-_ESCAPE = re.compile(
+_SEQUENCE = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: cursor, colour, modes
     r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"  # OSC: title, clipboard, links
     r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x9c\n]*(?:\x1b\\|\x9c)?"  # DCS, SOS, PM, APC
     r"|\x1b[ -/]*[0-Z\\^-~]"  # two-character escapes and charsets
 )
 _INTRODUCER = re.compile(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
+_ESCAPE = re.compile(_SEQUENCE)
+# In one pass with what is removed anyway: what is left cannot join into a sequence of its own.
+_UNSAFE = re.compile(_SEQUENCE + r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]+?")
 _SGR = re.compile(r"\x1b\[[0-9;:]*m")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
-_UNSAFE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]+")
 _UNFINISHED = re.compile(
-    r"(?:\x1b(?:\[[0-?]*[ -/]*|[ -/]+|[\]PX^_][^\x07\x1b\x9c\n]*\x1b?)?"
+    r"(?:\x1b(?:\[[0-?]*[ -/]*|[ -/]+|\][^\x07\x1b\x9c\n]*\x1b?|[PX^_][^\x1b\x9c\n]*\x1b?)?"
     r"|\x9b[0-?]*[ -/]*"
-    r"|[\x90\x98\x9d-\x9f][^\x07\x1b\x9c\n]*\x1b?)\Z"
+    r"|\x9d[^\x07\x1b\x9c\n]*\x1b?"
+    r"|[\x90\x98\x9e\x9f][^\x1b\x9c\n]*\x1b?)\Z"
 )
 _LONGEST_UNFINISHED = 4096
 """A sequence that does not end within so many characters is not one."""
@@ -54,13 +57,19 @@ def _last_frame(line: str) -> str:
 
 
 def _strike_over(text: str) -> str:
-    kept: list[str] = []
-    for char in text:
-        if char != "\x08":
-            kept.append(char)
-        elif kept and kept[-1] != "\n":
-            kept.pop()
-    return "".join(kept)
+    """Return what backspaces leave to be seen: they move back, and what follows overwrites."""
+    lines = []
+    for line in text.split("\n"):
+        seen: list[str] = []
+        place = 0
+        for char in line:
+            if char == "\x08":
+                place = max(0, place - 1)
+            else:
+                seen[place : place + 1] = [char]
+                place += 1
+        lines.append("".join(seen))
+    return "\n".join(lines)
 
 
 def is_binary(data: bytes) -> bool:
@@ -95,9 +104,7 @@ class TerminalText:
             if unfinished:
                 self._held = unfinished.group()
                 text = text[: unfinished.start()]
-        if _INTRODUCER.search(text):
-            text = _ESCAPE.sub(_keep_colour, text)
-        return _UNSAFE.sub("", text)
+        return _UNSAFE.sub(_keep_colour, text) if _CONTROL.search(text) else text
 
 
 def _keep_colour(match: re.Match[str]) -> str:

@@ -59,7 +59,7 @@ class Window:
     def last_line(self, at_most: int = 512) -> bytes:
         """Return the last line that is not blank, or its end if it is long."""
         end = (self._tail if self._tail is not None else self._head)[-4 * at_most :]
-        return bytes(end).rstrip().rsplit(b"\n", 1)[-1][-at_most:]
+        return _start_on_character(bytes(end).rstrip().rsplit(b"\n", 1)[-1][-at_most:])
 
     def cut(self) -> Cut:
         """Return what is kept, cut where lines end, or within a very long line, characters."""
@@ -93,8 +93,11 @@ def _end_on_border(head: bytes) -> bytes:
 
 def _start_on_border(tail: bytes) -> bytes:
     start = tail.find(b"\n", 0, len(tail) // 2) + 1
-    if start:
-        return tail[start:]
+    return tail[start:] if start else _start_on_character(tail)
+
+
+def _start_on_character(tail: bytes) -> bytes:
+    start = 0
     while start < min(4, len(tail)) and tail[start] & 0xC0 == 0x80:
         start += 1
     # Four continuation bytes in a row are no character at all: there is no border to find.

@@ -17,8 +17,6 @@ NON_INTERACTIVE = {
     b"GIT_PAGER": b"cat",
     b"MANPAGER": b"cat",
     b"SYSTEMD_PAGER": b"cat",
-    b"GH_PAGER": b"cat",
-    b"AWS_PAGER": b"",
     # Editors: what was proposed is accepted unchanged. Git prefers GIT_SEQUENCE_EDITOR over
     # GIT_EDITOR for rebase todo lists, and a configured sequence.editor over both unless it is set.
     b"EDITOR": b"true",
@@ -70,7 +68,12 @@ def check_variables(variables: Mapping[str, str]) -> dict[bytes, bytes]:
             raise ValueError(f"not a name for an environment variable: {name!r}")
         if "\0" in value:
             raise ValueError(f"the value of {name} holds a NUL byte, which no environment can")
-        encoded[os.fsencode(name)] = os.fsencode(value)
+        try:
+            encoded[os.fsencode(name)] = os.fsencode(value)
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"{name!r}={value!r} holds characters that cannot be encoded"
+            ) from None
     return encoded
 
 
@@ -90,18 +93,31 @@ def build(
         run_id: The id that the marker carries.
         cwd: Where the command starts; bash keeps a symbolic path only if PWD names it.
     """
+    environment = _common(policy, inherited).copy()
+    environment[b"PWD"] = os.fsencode(cwd)
+    if extra:
+        environment.update(check_variables(extra))
+    # Nested runs carry the ids of all around them, so that each is found by the outermost too.
+    outer = inherited.get(MARKER)
+    environment[MARKER] = b"%b/%b" % (outer, run_id.encode()) if outer else run_id.encode()
+    return environment
+
+
+_last_common: tuple[EnvironmentPolicy, Mapping[bytes, bytes], dict[bytes, bytes]] | None = None
+"""What the last run had in common with any other: policy, what it inherited, what came of it."""
+
+
+def _common(policy: EnvironmentPolicy, inherited: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    global _last_common
+    last = _last_common
+    if last is not None and last[0] is policy and last[1] == inherited:
+        return last[2]
     environment = _inherit(policy, inherited)
     for name in _FORCED_COLOUR:
         environment.pop(name, None)
     environment.update(NON_INTERACTIVE)
-    environment[b"PWD"] = os.fsencode(cwd)
-    if policy.set:
-        environment |= check_variables(policy.set)
-    if extra:
-        environment |= check_variables(extra)
-    # Nested runs carry the ids of all around them, so that each is found by the outermost too.
-    outer = inherited.get(MARKER)
-    environment[MARKER] = b"%b/%b" % (outer, run_id.encode()) if outer else run_id.encode()
+    environment.update(check_variables(policy.set))
+    _last_common = (policy, dict(inherited), environment)
     return environment
 
 

@@ -1,0 +1,1 @@
+"""Understands a command line and runs nothing."""
