@@ -5,7 +5,7 @@ CMD ?= printf 'hello from \033[1mbash\033[0m %s\n' "$$BASH_VERSION"; git --versi
        echo 'a warning' >&2; seq 3 | xargs -I@ sh -c 'sleep 0.5; echo "step @ of 3"'; \
        (sleep 5 >/dev/null 2>&1 &); nproc
 
-.PHONY: run test check venv bench format clean
+.PHONY: run test check venv bench picture format clean
 
 run: venv ## run a real command through limpet: make run CMD='ls -la'
 	@$(BIN)/limpet run --summary --description 'make run' -- '$(subst ','\'',$(CMD))'
@@ -30,6 +30,9 @@ venv: .venv/ready ## .venv with limpet and all that the tests and the benchmarks
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	$(BIN)/python -m compileall -q src
 	@touch $@
+
+picture: venv ## draw docs/terminal.svg anew
+	$(BIN)/python docs/picture.py
 
 format: venv ## format and fix what can be fixed
 	$(BIN)/ruff format .

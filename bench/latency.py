@@ -46,10 +46,12 @@ def measure() -> Iterator[Row]:
 
 
 async def _first_byte(bash: Bash) -> Row:
-    delays = []
-    async for event in bash.stream("for i in $(seq 50); do date +%s.%N; sleep 0.01; done"):
-        if isinstance(event, Output):
-            delays.append(time.time() - float(event.text.split()[-1]))
+    command = "for i in $(seq 50); do date +%s.%N; sleep 0.01; done"
+    delays = [
+        time.time() - float(event.text.split()[-1])
+        async for event in bash.stream(command)
+        if isinstance(event, Output)
+    ]
     heard = percentile(delays, 0.95)
     return Row(
         "written to heard, p95",

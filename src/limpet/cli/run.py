@@ -123,7 +123,10 @@ def _explain(result: Result, *, full: bool) -> None:
     if full:
         from limpet.render.summary import summary
 
-        lines.append(summary(result))
+        line = summary(result)
+        if sys.stderr.isatty() and not os.getenv("NO_COLOR"):
+            line = f"\x1b[{32 if result.ok else 31}m{line}\x1b[0m"
+        lines.append(line)
     if result.hint and (full or result.is_error or result.survivors):
         lines.append(f"limpet: {result.hint}")
     if lines:

@@ -28,15 +28,16 @@ class Terminal:
         self._text = TerminalText()
         self._partial = ""
         """A line that is not complete; shown with the status, printed when it is."""
-        self._counters = Progress(0.0, 0, 0, "")
+        self._bytes = 0
+        self._lines = 0
         self._live: Live | None = None
         self._timer: Timer = loop.call_later(_STATUS_AFTER_S, self._refresh)
 
     def show(self, event: RawEvent) -> None:
         """Show an event."""
-        if isinstance(event, Progress):
-            self._counters = event
-        elif isinstance(event, Written):
+        if isinstance(event, Written):
+            self._bytes += len(event.data)
+            self._lines += event.data.count(b"\n")
             lines, newline, partial = (self._partial + self._text.feed(event.data)).rpartition("\n")
             self._partial = partial[-_LONGEST_PARTIAL:]
             if newline:
@@ -46,7 +47,6 @@ class Terminal:
         """Take the status away and leave only what the command wrote."""
         self._timer.cancel()
         if self._live is not None:
-            self._live.update("")
             self._live.stop()
         self._partial += self._text.feed(b"", final=True)
         if self._partial:
@@ -71,8 +71,7 @@ class Terminal:
             self._live = Live(transient=True, auto_refresh=False)
             self._live.start()
         elapsed_s = time.monotonic() - self._started_s
-        counters = self._counters
-        status = progress(Progress(elapsed_s, counters.bytes, counters.lines, counters.last_line))
+        status = progress(Progress(elapsed_s, self._bytes, self._lines, ""))
         if self._description:
             status = f"{self._description} · {status}"
         self._spinner.update(text=Text(status, style="dim", no_wrap=True, overflow="ellipsis"))

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from limpet.events import Progress
-from limpet.result import Outcome, Result
+from limpet.result import Fate, Outcome, Result
+
+_FATES: dict[Fate, str] = {
+    "left": "left running",
+    "killed": "left over and killed",
+    "kill_failed": "not to be killed",
+}
 
 
 def summary(result: Result) -> str:
@@ -15,8 +21,9 @@ def summary(result: Result) -> str:
             parts.append(f"peak {size(result.usage.peak_memory_bytes)}")
     if result.total_bytes:
         parts.append(f"{size(result.total_bytes)} of output")
-    if result.survivors:
-        parts.append(f"{len(result.survivors)} still running")
+    for fate, words in _FATES.items():
+        if count := sum(survivor.fate == fate for survivor in result.survivors):
+            parts.append(f"{count} {words}")
     return f"{'✓' if result.ok else '✗'} " + " · ".join(parts)
 
 

@@ -1,0 +1,64 @@
+"""Draws docs/terminal.svg: real commands, run by limpet on a terminal, as Rich shows them."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+COMMANDS = [
+    ["--summary", "python3 -m http.server 8765 --bind 127.0.0.1 & echo started"],
+    ["--timeout", "0.5", "echo before; setsid sleep 600 & sleep 600"],
+    ["make 2>&1 | tail -1"],
+    ["--survivors", "kill", "sleep 900 & echo leaving; exit 3"],
+]
+
+
+def on_terminal(arguments: list[str], directory: str) -> str:
+    """Return what `limpet run` shows on a terminal."""
+    controller, terminal = pty.openpty()
+    program = Path(sys.executable).with_name("limpet")
+    process = subprocess.Popen(
+        [program, "run", *arguments], stdout=terminal, stderr=terminal, cwd=directory
+    )
+    os.close(terminal)
+    seen = b""
+    while True:
+        try:
+            seen += os.read(controller, 65536)
+        except OSError:  # the terminal's last user has closed it
+            break
+    process.wait()
+    os.close(controller)
+    return seen.decode().replace("\r\n", "\n")
+
+
+def main() -> None:
+    """Run the commands and write the picture."""
+    console = Console(record=True, width=104, file=io.StringIO(), force_terminal=True)
+    with tempfile.TemporaryDirectory() as directory:
+        for arguments in COMMANDS:
+            line = shlex.join(["limpet", "run", *arguments])
+            console.print(Text("$ ", style="bold green") + Text(line, style="bold"))
+            shown = on_terminal(arguments, directory)
+            for pid in re.findall(r"stop with `kill (\d+)`", shown):
+                os.kill(int(pid), signal.SIGTERM)
+            shown = re.sub(r"/\S+/output/", "~/.local/state/limpet/output/", shown)
+            console.print(Text.from_ansi(shown))
+    target = Path(__file__).with_name("terminal.svg")
+    console.save_svg(str(target), title="limpet")
+    print(f"wrote {target}")
+
+
+if __name__ == "__main__":
+    main()
