@@ -20,7 +20,7 @@ PLAIN = Ending(
     total_bytes=0,
     timeout_s=120.0,
     cap="1000 bytes",
-    spill_path=None,
+    log_path=None,
     save_error=None,
     reading=None,
     pipe_codes=(),
@@ -289,7 +289,7 @@ def test_a_failure_masked_by_a_pipeline_is_told(
     command: str, codes: tuple[int, ...], expected: str
 ) -> None:
     told = hint(PLAIN._replace(command=command, exit_code=0, pipe_codes=codes))
-    assert told == f"{expected}; the exit code is that of its last command"
+    assert told == f"{expected}, which the exit code does not show"
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_survivors_are_named(left: tuple[Survivor, ...], expected: str | None) -
 
 
 def test_survivors_that_write_on_come_with_the_file_they_write_to() -> None:
-    ending = PLAIN._replace(exit_code=0, survivors=survivors("left"), spill_path="/state/run.log")
+    ending = PLAIN._replace(exit_code=0, survivors=survivors("left"), log_path="/state/run.log")
     assert (hint(ending) or "").endswith("; further output goes to /state/run.log")
 
 

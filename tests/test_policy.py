@@ -126,7 +126,7 @@ def test_a_tool_takes_a_policy_or_its_fields() -> None:
     [
         ({"timeout_s": 0}, "timeout_s"),
         ({"timeout_s": "5"}, "timeout_s"),
-        ({"stdin": 5}, "stdin"),
+        ({"stdin": ["x"]}, "stdin"),
         ({"env": {"A": 5}}, "'A'=5"),
         ({"no_such_argument": 5}, "no_such_argument"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypedDict
 
 from limpet.context import ToolContext
@@ -29,8 +30,8 @@ class Call(TypedDict, total=False):
     """The limit of this call; None is the policy's."""
     env: Mapping[str, str] | None
     """Added to the environment, over everything else."""
-    stdin: str | bytes | None
-    """What the command reads; None is the empty /dev/null."""
+    stdin: str | bytes | int | None
+    """What the command reads, or a descriptor to read from; None is the empty /dev/null."""
     description: str | None
     """What the command is for, kept in the result."""
     ctx: ToolContext | None
@@ -52,7 +53,7 @@ class Attempt:
         if unknown := call.keys() - Call.__annotations__.keys():
             raise TypeError(f"no such argument: {', '.join(sorted(unknown))}")
         stdin = call.get("stdin")
-        if stdin is not None and not isinstance(stdin, str | bytes):
+        if isinstance(stdin, bool) or not isinstance(stdin, str | bytes | int | None):
             raise TypeError(f"stdin must be text or bytes, not {type(stdin).__name__}")
         timeout_s = call.get("timeout_s")
         extra = call.get("env")
@@ -69,16 +70,26 @@ class Attempt:
         self._listener = listener
         self.inherited: Mapping[bytes, bytes] | None = None
 
-    def begin(self, loop: Loop, on_done: Callable[[Result], None]) -> Run | None:
+    @property
+    def is_cancelled(self) -> bool:
+        """True if the conversation is cancelled: then the call never starts."""
+        return self._cancel is not None and self._cancel.is_set()
+
+    def begin(
+        self,
+        loop: Loop,
+        on_done: Callable[[Result], None],
+        on_crash: Callable[[Exception], None],
+    ) -> Run | None:
         """Start the run, unless the conversation is cancelled already: then it never starts."""
         start = self._ctx.cwd if self._ctx else None
         request = self._request(start)
-        if self._cancel is not None and self._cancel.is_set():
+        if self.is_cancelled:
             self._never_start(request, on_done)
             return None
         if self._ctx is not None and self._policy.persist_cwd:
             on_done = self._moving(self._ctx, start, on_done)
-        run = Run(loop, request, on_done, self._listener)
+        run = Run(loop, request, on_done, on_crash, self._listener)
         run.start()
         return run
 
@@ -129,36 +140,37 @@ class Attempt:
         import asyncio
 
         done = loop.create_future()
-        results: list[Result] = []
+        ended: list[Result | Exception] = []
 
-        def on_done(result: Result) -> None:
-            results.append(result)
+        def on_end(result: Result | Exception) -> None:
+            ended.append(result)
             if not done.done():
                 done.set_result(None)
 
-        run = self.begin(loop, on_done)
-        if results:
-            return results[0]
-        assert run is not None  # noqa: S101 -- for the type checker: what never starts has a result
-        stop_watching = self._watch_cancel_on_asyncio(loop, run) if self._cancel else None
+        run = self.begin(loop, on_end, on_end)
+        stop_watching = None
+        if run is not None and self._cancel is not None and not ended:
+            stop_watching = self._watch_cancel_on_asyncio(loop, run)
         try:
-            await done
+            if not ended:
+                await done
         except asyncio.CancelledError as error:
+            assert run is not None  # noqa: S101 -- for the type checker: else it has ended
             run.cancel()
             # The kill is bounded; a second cancel must not leave it half done.
-            while not results:
+            while not ended:
                 done = loop.create_future()
                 try:
                     await done
                 except asyncio.CancelledError:
                     continue
             # No subclass: asyncio.timeout() takes nothing but this very class for its own doing.
-            error.result = results[0]  # type: ignore[attr-defined]
+            error.result = ended[0]  # type: ignore[attr-defined]
             raise
         finally:
             if stop_watching is not None:
                 stop_watching()
-        return results[0]
+        return _result(ended)
 
     def _watch_cancel_on_asyncio(
         self, loop: asyncio.AbstractEventLoop, run: Run
@@ -169,7 +181,11 @@ class Attempt:
         if isinstance(cancel, asyncio.Event):
 
             async def wait() -> None:
-                await cancel.wait()
+                try:
+                    await cancel.wait()
+                except RuntimeError:  # it belongs to another loop: then it can only be looked at
+                    while not cancel.is_set():  # noqa: ASYNC110 -- see above
+                        await asyncio.sleep(CANCEL_POLL_S)
                 run.cancel()
 
             return loop.create_task(wait()).cancel
@@ -192,26 +208,43 @@ class Attempt:
         return lambda: timer.cancel()
 
     def on_selector(self, loop: SelectorLoop) -> Result:
-        """Drive the run on a loop of its own; killed and awaited on any exception."""
-        results: list[Result] = []
-        run = self.begin(loop, results.append)
-        if run is not None and not results:
-            stop_watching = self._poll_cancel(loop, run)
+        """Drive the run on a loop of its own; killed and awaited if it is interrupted."""
+        ended: list[Result | Exception] = []
+        restore = loop.defer_interrupts()
+        try:
+            run = self.begin(loop, ended.append, ended.append)
+            stop_watching = self._poll_cancel(loop, run) if run is not None else None
             try:
-                loop.run_until(lambda: bool(results))
-            except BaseException:
+                loop.run_until(lambda: bool(ended))
+            except KeyboardInterrupt:
+                assert run is not None  # noqa: S101 -- for the type checker: else it has ended
                 run.cancel()
-                loop.run_until(lambda: bool(results))
+                # The kill is bounded; a second Ctrl-C must not leave it half done.
+                while not ended:
+                    with suppress(KeyboardInterrupt):
+                        loop.run_until(lambda: bool(ended))
                 raise
             finally:
-                stop_watching()
-        return results[0]
+                if stop_watching is not None:
+                    stop_watching()
+        finally:
+            restore()
+        return _result(ended)
+
+
+def _result(ended: list[Result | Exception]) -> Result:
+    match ended[0]:
+        case Result() as result:
+            return result
+        case error:
+            raise error
 
 
 def _absolute(path: str | None) -> str:
-    if path is None:
-        try:
+    """Return the full path of a directory; empty if that is relative to one that was deleted."""
+    try:
+        if path is None:
             return os.getcwd()  # noqa: PTH109 -- a string is wanted
-        except FileNotFoundError:
-            return os.getenv("PWD") or "the host's own, which was deleted"
-    return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 -- a string is wanted
+        return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 -- a string
+    except FileNotFoundError:
+        return ""

@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from limpet.command.plain import Stage, parse
+from limpet.process.spawn import find_program
 from limpet.result import Outcome, Survivor
 
 
@@ -21,7 +22,8 @@ class Ending(NamedTuple):
     timeout_s: float
     cap: str | None
     """The cap on what is saved, in words."""
-    spill_path: str | None
+    log_path: str | None
+    """Where survivors go on writing."""
     save_error: OSError | None
     reading: str | None
     """Who was waiting for input at the time limit, and from where."""
@@ -50,7 +52,7 @@ def _about_end(ending: Ending) -> str | None:
         case Outcome.SIGNALED if ending.signal == "SIGKILL":
             return "SIGKILL did not come from limpet; the machine may be out of memory"
         case Outcome.EXITED if ending.exit_code is None:
-            return "the exit code is unknown: something else in this program waits for all children"
+            return "the exit code is unknown: this program ignores SIGCHLD, or reaps all children"
         case Outcome.EXITED if ending.exit_code == 0:
             return _about_masked_failure(ending)
         case Outcome.EXITED:
@@ -71,14 +73,15 @@ def _about_timeout(ending: Ending) -> str:
     return text
 
 
-_NOT_FOUND = re.compile(r"^\S*: line \d+: (?P<name>.+): command not found$", re.M)
-_NO_SUCH_FILE = re.compile(r"^\S*: line \d+: (?P<name>.+): No such file or directory$", re.M)
-_NOT_EXECUTABLE = re.compile(r"^\S*: line \d+: (?P<name>.+): Permission denied$", re.M)
+_NOT_FOUND = re.compile(r"^\S*: line \d+: (?P<name>[^:\n]+): command not found$", re.M)
+_NO_SUCH_FILE = re.compile(r"^\S*: line \d+: (?P<name>[^:\n]+): No such file or directory$", re.M)
+_NOT_EXECUTABLE = re.compile(r"^\S*: line \d+: (?P<name>[^:\n]+): Permission denied$", re.M)
 
 
 def _about_missing(ending: Ending) -> str | None:
     if ending.exit_code == 127:
-        if found := _NOT_FOUND.findall(ending.output):
+        found = _NOT_FOUND.findall(ending.output)
+        if found and find_program(found[-1]) is None:  # else someone only says so
             return f"`{found[-1]}` is not installed, or not on PATH"
         if found := _NO_SUCH_FILE.findall(ending.output):
             return f"there is no `{found[-1]}` to run"
@@ -99,8 +102,9 @@ _PROMPTS = re.compile(
 def _about_prompt(ending: Ending) -> str | None:
     if _PROMPTS.search(ending.output[-4096:]):
         return (
-            "it asked a question and nobody can answer: there is no terminal, and standard input is"
-            " empty unless given; pass what it needs by options, the environment or stdin"
+            "it seems to have asked a question, and nobody can answer: there is no terminal, and"
+            " standard input is empty unless given; pass what it needs by options, the environment"
+            " or stdin"
         )
     return None
 
@@ -109,7 +113,7 @@ _ANSWERS = {
     "no match": ["grep", "egrep", "fgrep", "zgrep", "rg", "ag", "pgrep"],
     "they differ": ["diff", "cmp"],
     "the condition is false": ["test", "[", "[["],
-    "some paths could not be read, the others were": ["find"],
+    "some paths could not be read": ["find"],
     "standard input was at its end": ["read"],
     "the result is empty or zero": ["expr"],
     "not found": ["which", "type"],
@@ -135,7 +139,8 @@ def _about_answer(ending: Ending) -> str | None:
 
 
 def _name(stage: Stage) -> str:
-    name = stage.words[0].rpartition("/")[2]
+    """Return what a command is called; a program elsewhere than in bin has its path for a name."""
+    name = re.sub(r"^/(?:usr/)?bin/", "", stage.words[0])
     return " ".join((name, *stage.words[1:2])) if name == "git" else name
 
 
@@ -172,9 +177,7 @@ def _about_masked_failure(ending: Ending) -> str | None:
         if code in (0, _SIGPIPE_CODE) or (code == 1 and may_be_answer):
             continue
         which = f"`{name}`" if name else f"command {place + 1} of {len(codes)}"
-        return (
-            f"{which} in the last pipeline exited {code}; the exit code is that of its last command"
-        )
+        return f"{which} in the last pipeline exited {code}, which the exit code does not show"
     return None
 
 
@@ -188,7 +191,7 @@ def _about_survivors(ending: Ending) -> str | None:
         return None
     named = ", ".join(f"{s.pid} ({s.command})" for s in left[:5])
     more = f" and {len(left) - 5} more" if len(left) > 5 else ""
-    where = f"; further output goes to {ending.spill_path}" if ending.spill_path else ""
+    where = f"; further output goes to {ending.log_path}" if ending.log_path else ""
     return f"still running: {named}{more}; stop with `kill {left[0].pid}`{where}"
 
 

@@ -26,7 +26,8 @@ class Request(NamedTuple):
     inherited: Mapping[bytes, bytes]
     """The environment that the policy inherits from."""
     env: Mapping[str, str] | None = None
-    stdin: bytes | None = None
+    stdin: bytes | int | None = None
+    """What it reads, or the descriptor it reads from."""
     description: str | None = None
 
 
@@ -60,7 +61,7 @@ def launch(request: Request, run_id: str) -> Launched:
     Raises:
         CannotStart: It cannot be started; nothing is left behind.
     """
-    if problem := _unreadable(request.command):
+    if problem := _unreadable(request):
         raise CannotStart(problem)
     opened: list[Pipe | Prelude | AnonymousFile] = []
     try:
@@ -77,7 +78,7 @@ def _launch(
     policy = request.policy
     environment = env.build(policy.environment, request.inherited, request.env, run_id, request.cwd)
     secrets = env.secret_values(policy.environment, request.inherited, request.env)
-    shell = spawn.find_shell(policy.shell)
+    shell = spawn.find_program(policy.shell)
     if shell is None:
         raise FileNotFoundError(errno.ENOENT, "no such program", policy.shell)
     arguments, script = _arguments(request.command, opened)
@@ -85,7 +86,7 @@ def _launch(
     if policy.persist_cwd or "|" in request.command:
         prelude = Prelude(environment)
         opened.append(prelude)
-    stdin = None if request.stdin is None else AnonymousFile(request.stdin)
+    stdin = AnonymousFile(request.stdin) if isinstance(request.stdin, bytes) else None
     write_ends: list[int] = []
     pipes: list[Pipe] = []
     try:
@@ -102,7 +103,7 @@ def _launch(
             arguments,
             environment=environment,
             cwd=request.cwd,
-            stdin=None if stdin is None else stdin.rewound(),
+            stdin=stdin.rewound() if stdin is not None else _descriptor(request.stdin),
             stdout=write_ends[0],
             stderr=write_ends[-1],
         )
@@ -114,6 +115,10 @@ def _launch(
     child = reap.Child(pid, run_id, since_ticks)
     reap.register(child)
     return Launched(child, started_s, pipes, prelude, script)
+
+
+def _descriptor(stdin: bytes | int | None) -> int | None:
+    return stdin if isinstance(stdin, int) else None
 
 
 def _arguments(
@@ -128,7 +133,12 @@ def _arguments(
     return [b"bash", b"--", os.fsencode(script.path)], script
 
 
-def _unreadable(command: str) -> str | None:
+def _unreadable(request: Request) -> str | None:
+    command, cwd = request.command, request.cwd
+    if not cwd:
+        return "this program's own working directory was deleted: give ToolContext(working_dir=…)"
+    if "\0" in cwd:
+        return "the working directory's name holds a NUL byte, which no name can: remove it"
     if not command or command.isspace():
         return "the command is empty: give a shell command to run"
     if "\0" in command:
@@ -139,7 +149,7 @@ def _unreadable(command: str) -> str | None:
 def _explain(error: OSError | UnicodeEncodeError, request: Request) -> str:
     """Say why nothing ran, and what to change."""
     if isinstance(error, UnicodeEncodeError):
-        return "the command holds characters that cannot be encoded (lone surrogates): remove them"
+        return "it holds characters that cannot be encoded (lone surrogates): remove them"
     if problem := _problem_with(request.cwd):
         return f"the working directory {problem}: {request.cwd}: give another"
     match error.errno:

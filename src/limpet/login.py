@@ -8,13 +8,13 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from limpet.launch import Request
+from limpet.attempt import Attempt, Call
+from limpet.context import ToolContext
 from limpet.loop import SelectorLoop
 from limpet.policy import Policy
 from limpet.process import env
 from limpet.process.prelude import AnonymousFile
 from limpet.result import Result
-from limpet.run import Run
 
 if TYPE_CHECKING:
     import asyncio
@@ -49,38 +49,29 @@ async def read(loop: asyncio.AbstractEventLoop, policy: Policy) -> Mapping[bytes
 
 async def _read_on_asyncio(loop: asyncio.AbstractEventLoop, policy: Policy) -> None:
     file = AnonymousFile()
-    done: asyncio.Future[Result] = loop.create_future()
-    run = Run(loop, _request(policy, file), done.set_result)
     try:
-        run.start()
-        _keep(policy, await done, file)
+        _keep(policy, await _attempt(policy, file).on_asyncio(loop), file)
     finally:
-        run.cancel()
         file.close()
 
 
-def read_sync(loop: SelectorLoop, policy: Policy) -> Mapping[bytes, bytes]:
-    """Do the same as `read` on a loop of the caller's own."""
+def read_sync(policy: Policy) -> Mapping[bytes, bytes]:
+    """Do the same as `read` without an event loop."""
     with _lock:
         if policy.shell not in _known:
             file = AnonymousFile()
-            results: list[Result] = []
             try:
-                Run(loop, _request(policy, file), results.append).start()
-                loop.run_until(lambda: bool(results))
-                _keep(policy, results[0], file)
+                _keep(policy, _attempt(policy, file).on_selector(SelectorLoop()), file)
             finally:
                 file.close()
     return _known[policy.shell]
 
 
-def _request(policy: Policy, file: AnonymousFile) -> Request:
-    return Request(
-        command=f"exec {shlex.quote(policy.shell)} -l -c 'env -0 >|{file.path}'",
-        cwd="/",
-        timeout_s=LOGIN_TIMEOUT_S,
-        policy=Policy(shell=policy.shell, survivors="kill"),
-        inherited=env.host_environment(),
+def _attempt(policy: Policy, file: AnonymousFile) -> Attempt:
+    return Attempt(
+        Policy(shell=policy.shell, survivors="kill", timeout_s=LOGIN_TIMEOUT_S),
+        f"exec {shlex.quote(policy.shell)} -l -c 'env -0 >|{file.path}'",
+        Call(ctx=ToolContext("/")),
     )
 
 

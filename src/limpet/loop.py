@@ -10,6 +10,8 @@ from __future__ import annotations
 import heapq
 import itertools
 import selectors
+import signal
+import threading
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -46,10 +48,38 @@ class _Timer:
         self.callback = None
 
 
+class GuardedLoop:
+    """A loop whose callbacks cannot fail unheard: asyncio would log the error and go on waiting."""
+
+    def __init__(self, loop: Loop, on_error: Callable[[Exception], None]) -> None:
+        self._loop = loop
+        self._on_error = on_error
+
+    def _call(self, callback: Callable[..., object], *args: object) -> None:
+        try:
+            callback(*args)
+        except Exception as error:
+            self._on_error(error)
+
+    def add_reader(self, fd: int, callback: Callable[..., object], /, *args: object) -> None:
+        """Call back whenever the descriptor can be read."""
+        self._loop.add_reader(fd, self._call, callback, *args)
+
+    def remove_reader(self, fd: int, /) -> bool:
+        """Stop calling back for the descriptor."""
+        return self._loop.remove_reader(fd)
+
+    def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Timer:
+        """Call back once, after `delay` seconds."""
+        return self._loop.call_later(delay, self._call, callback, *args)
+
+
 class SelectorLoop:
     """A loop for one thread and one purpose: run until told that it is done."""
 
     def __init__(self) -> None:
+        self._is_waiting = False
+        self._interrupted = False
         # A handful of descriptors: poll is as good as epoll, and needs none of its own.
         self._selector = selectors.PollSelector()
         self._timers: list[tuple[float, int, _Timer]] = []
@@ -80,12 +110,44 @@ class SelectorLoop:
     def run_until(self, is_done: Callable[[], bool]) -> None:
         """Serve descriptors and timers until `is_done` says so."""
         while not is_done():
-            for key, _ in self._selector.select(self._idle_s()):
+            self._is_waiting = True
+            try:
+                if self._interrupted:
+                    self._interrupted = False
+                    raise KeyboardInterrupt
+                events = self._selector.select(self._idle_s())
+            finally:
+                self._is_waiting = False
+            for key, _ in events:
                 callback, args = key.data
                 # An earlier callback of this round may have removed the descriptor.
                 if self._selector.get_map().get(key.fd) is key:
                     callback(*args)
             self._run_due_timers()
+
+    def defer_interrupts(self) -> Callable[[], None]:
+        """Let Ctrl-C interrupt this loop only while it waits, never in the middle of a callback.
+
+        Returns:
+            What restores the way it was. Off the main thread, or where the program handles
+            SIGINT itself, nothing is changed.
+        """
+        on_main = threading.current_thread() is threading.main_thread()
+        if not on_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            return lambda: None
+
+        def on_interrupt(*_: object) -> None:
+            if self._is_waiting:
+                raise KeyboardInterrupt
+            self._interrupted = True
+
+        def restore() -> None:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            if self._interrupted:
+                raise KeyboardInterrupt
+
+        signal.signal(signal.SIGINT, on_interrupt)
+        return restore
 
     def _watch(
         self, fd: int, event: int, callback: Callable[..., object], args: tuple[object, ...]

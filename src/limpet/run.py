@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from limpet.events import Finished, Progress, RawEvent, Started, Stream, Written
 from limpet.launch import CannotStart, Launched, Request, launch
-from limpet.loop import Loop, Timer
+from limpet.loop import GuardedLoop, Loop, Timer
 from limpet.output.capture import Capture, Captured, Pipe
 from limpet.process import reap, table
 from limpet.process.exit import ExitWatch, ends_now, has_ended
@@ -39,18 +39,24 @@ _LAST_SAMPLE_S = 1.0
 
 
 class Run:
-    """Runs one request. `on_done` is called once, from `start` itself if nothing could start."""
+    """Runs one request.
+
+    Once, and from `start` itself if nothing could start, `on_done` is called with the result; or
+    else `on_crash`, with an error of limpet's own or of the listener: then all is dead too.
+    """
 
     def __init__(
         self,
         loop: Loop,
         request: Request,
         on_done: Callable[[Result], None],
+        on_crash: Callable[[Exception], None],
         listener: Callable[[RawEvent], None] | None = None,
     ) -> None:
-        self._loop = loop
+        self._loop: Loop = GuardedLoop(loop, self._crash)
         self._request = request
         self._on_done = on_done
+        self._on_crash = on_crash
         self._listener = listener
         self._run_id = os.urandom(8).hex()
         self._timers: dict[str, Timer] = {}
@@ -59,11 +65,16 @@ class Run:
         self._captured: Captured | None = None
         self._outcome: Outcome | None = None
         """Set when the run's end has begun; the first reason stands."""
+        self._has_crashed = False
         self._shell_ended = False
         self._has_forked = True
+        self._seen: list[table.Process] = []
+        """Members that may become orphans; ours to reap if this program is their reaper."""
         self._drained_bytes = 0
         self._peak_sampled = 0
         self._reading: str | None = None
+        self._has_log = False
+        """True if what survivors write from now on goes to the run's file."""
 
     # Start
 
@@ -123,9 +134,13 @@ class Run:
         """Begin to watch the shell itself; most are gone before, and their pipe's end tells."""
         if self._watch is None and not self._shell_ended:
             self._watch = ExitWatch(self._loop, self._child.pid, self._on_exit)
+            self._arm_deadline()
+            self._later("sample", _FIRST_SAMPLE_S, self._sample_memory, _FIRST_SAMPLE_S)
+
+    def _arm_deadline(self) -> None:
+        if "deadline" not in self._timers:
             remaining_s = self._request.timeout_s - (time.monotonic() - self._started_s)
             self._later("deadline", max(0.0, remaining_s), self._end, Outcome.TIMED_OUT)
-            self._later("sample", _FIRST_SAMPLE_S, self._sample_memory, _FIRST_SAMPLE_S)
 
     def _on_readable(self, pipe: Pipe) -> None:
         count = self._capture.read(pipe)
@@ -215,6 +230,7 @@ class Run:
 
     def _wait_for_survivors(self) -> None:
         if self._outcome is None:
+            self._arm_deadline()
             if self._pipes or self._members():
                 self._later("wait", WAIT_POLL_S, self._wait_for_survivors)
             else:
@@ -222,9 +238,11 @@ class Run:
 
     def _members(self) -> list[table.Process]:
         child = self._child
-        return table.members_after_exit(
+        found = table.members_after_exit(
             child.pid, child.run_id, child.since_ticks, reap.running_shells()
         )
+        self._seen += found.alive + found.dead
+        return found.alive
 
     def _settle(self) -> None:
         """Decide what becomes of processes that outlived the shell."""
@@ -266,11 +284,23 @@ class Run:
         self._drop_timers()
 
         def on_done(left: list[table.Process]) -> None:
+            self._seen += kill.seen
             failed = {process.pid for process in left}
             gone = tuple(s for s in killed if s.pid not in failed)
             self._finish(self._outcome or Outcome.EXITED, gone + _survivors(left, "kill_failed"))
 
-        reap.Kill(self._loop, self._child, self._request.policy.kill_grace_s, on_done)
+        kill = reap.Kill(self._loop, self._child, self._request.policy.kill_grace_s, on_done)
+
+    def _crash(self, error: Exception) -> None:
+        """Leave nothing behind after an error that should not have happened, and pass it on."""
+        if self._has_crashed:
+            return
+        self._has_crashed = True
+        self._outcome = Outcome.CANCELLED
+        reap.kill_now(self._child)
+        self._release()
+        self._capture.close()
+        self._on_crash(error)
 
     # The result
 
@@ -285,7 +315,7 @@ class Run:
             reap.give_up(pid)
             ended = reap.Ended(None, None, 0.0, 0)
         if self._has_forked:
-            reap.reap_orphans(pid)
+            reap.reap_orphans(pid, self._seen)
         if outcome is Outcome.EXITED and ended.signal is not None:
             outcome = Outcome.SIGNALED
         report = self._launched.report() if self._launched is not None else None
@@ -343,7 +373,7 @@ class Run:
                 total_bytes=captured.total_bytes,
                 timeout_s=request.timeout_s,
                 cap=captured.cap,
-                spill_path=captured.spill_path,
+                log_path=captured.spill_path if self._has_log else None,
                 save_error=captured.save_error,
                 reading=self._reading,
                 pipe_codes=report.pipe_codes if report else (),
@@ -365,7 +395,10 @@ class Run:
             log = self._capture.log()
             for pipe in self._pipes:
                 self._loop.remove_reader(pipe.fd)
-                keep_draining(pipe.fd, log.fd if log else None, self._request.policy)
+                # The keeper does not mask: rather than in clear, secrets are not kept at all.
+                is_kept = log is not None and pipe.mask is None
+                keep_draining(pipe.fd, log.fd if log and is_kept else None, self._request.policy)
+                self._has_log = self._has_log or is_kept
 
     def _release(self) -> None:
         self._drop_timers()

@@ -6,7 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Unpack
 
-from limpet.attempt import Attempt, Call
+from limpet.attempt import CANCEL_POLL_S, Attempt, Call
 from limpet.events import Event, Finished, RawEvent
 from limpet.loop import Loop, SelectorLoop
 from limpet.policy import Policy
@@ -16,6 +16,8 @@ from limpet.turns import Turns
 
 if TYPE_CHECKING:
     import asyncio
+
+    from limpet.backlog import Backlog
 
 
 class Bash:
@@ -44,8 +46,7 @@ class Bash:
 
         loop = asyncio.get_running_loop()
         attempt = Attempt(self.policy, command, call)
-        if not self._turns.take():
-            await self._await_turn(loop)
+        has_turn = self._turns.take() or await self._await_turn(loop, attempt)
         try:
             if self.policy.environment.login:
                 from limpet import login
@@ -53,21 +54,22 @@ class Bash:
                 attempt.inherited = await login.read(loop, self.policy)
             return await attempt.on_asyncio(loop)
         finally:
-            self._turns.give_back()
+            if has_turn:
+                self._turns.give_back()
 
     def run_sync(self, command: str, **call: Unpack[Call]) -> Result:
         """Do the same as `run` without an event loop, blocking the thread."""
         attempt = Attempt(self.policy, command, call)
-        self._wait_for_turn()
-        loop = SelectorLoop()
+        has_turn = self._turns.take() or self._wait_for_turn(attempt)
         try:
             if self.policy.environment.login:
                 from limpet import login
 
-                attempt.inherited = login.read_sync(loop, self.policy)
-            return attempt.on_selector(loop)
+                attempt.inherited = login.read_sync(self.policy)
+            return attempt.on_selector(SelectorLoop())
         finally:
-            self._turns.give_back()
+            if has_turn:
+                self._turns.give_back()
 
     async def stream(self, command: str, **call: Unpack[Call]) -> AsyncIterator[Event]:
         """Run a command and yield its events as they happen, `Finished` last.
@@ -77,22 +79,13 @@ class Bash:
         """
         import asyncio
 
-        loop = asyncio.get_running_loop()
         from limpet.backlog import Backlog
 
         news = asyncio.Event()
         backlog = Backlog(news.set)
-        attempt = Attempt(self.policy, command, call, backlog.put)
-        if not self._turns.take():
-            await self._await_turn(loop)
-        running = None
+        running = asyncio.create_task(self._run_for(backlog, command, call))
+        running.add_done_callback(lambda _: news.set())
         try:
-            if self.policy.environment.login:
-                from limpet import login
-
-                attempt.inherited = await login.read(loop, self.policy)
-            running = loop.create_task(attempt.on_asyncio(loop))
-            running.add_done_callback(lambda _: news.set())
             while True:
                 await news.wait()
                 news.clear()
@@ -103,23 +96,41 @@ class Bash:
                 if running.done():
                     running.result()  # what kept it from finishing
         finally:
-            if running is not None:
-                running.cancel()
-                await asyncio.wait([running])
-            self._turns.give_back()
+            running.cancel()
+            await _end_of(running)
+
+    async def _run_for(self, backlog: Backlog, command: str, call: Call) -> None:
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        attempt = Attempt(self.policy, command, call, backlog.put)
+        has_turn = self._turns.take() or await self._await_turn(loop, attempt)
+        try:
+            if self.policy.environment.login:
+                from limpet import login
+
+                attempt.inherited = await login.read(loop, self.policy)
+            await attempt.on_asyncio(loop)
+        finally:
+            if has_turn:
+                self._turns.give_back()
 
     def launch(
         self,
         command: str,
         loop: Loop,
         on_done: Callable[[Result], None],
+        on_crash: Callable[[Exception], None],
         listener: Callable[[RawEvent], None],
         **call: Unpack[Call],
     ) -> Run | None:
         """Start a command on a loop of the caller's own, who drives it; None if it never starts."""
-        return Attempt(self.policy, command, call, listener).begin(loop, on_done)
+        return Attempt(self.policy, command, call, listener).begin(loop, on_done, on_crash)
 
-    async def _await_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+    async def _await_turn(self, loop: asyncio.AbstractEventLoop, attempt: Attempt) -> bool:
+        """Wait for a turn; False if the conversation was cancelled before there was one."""
+        import asyncio
+
         turn: asyncio.Future[None] = loop.create_future()
 
         def begin() -> None:
@@ -130,22 +141,43 @@ class Bash:
             loop.call_soon_threadsafe(begin)
 
         if self._turns.take(on_turn):
-            return
+            return True
         try:
-            await turn
+            while not turn.done():
+                await asyncio.wait([turn], timeout=CANCEL_POLL_S)
+                if attempt.is_cancelled and self._turns.withdraw(on_turn):
+                    return False
         except BaseException:
             if not self._turns.withdraw(on_turn):
                 self._turns.give_back()
             raise
+        return True
 
-    def _wait_for_turn(self) -> None:
+    def _wait_for_turn(self, attempt: Attempt) -> bool:
         turn = threading.Event()
         on_turn = turn.set
         if self._turns.take(on_turn):
-            return
+            return True
         try:
-            turn.wait()
+            while not turn.wait(CANCEL_POLL_S):
+                if attempt.is_cancelled and self._turns.withdraw(on_turn):
+                    return False
         except BaseException:
             if not self._turns.withdraw(on_turn):
                 self._turns.give_back()
             raise
+        return True
+
+
+async def _end_of(task: asyncio.Task[None]) -> None:
+    """Wait for the end of a task that was cancelled, whatever else is cancelled meanwhile."""
+    import asyncio
+
+    cancelled = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled

@@ -35,9 +35,14 @@ class Turns:
 
     def give_back(self) -> None:
         """Pass the turn on to whoever waits longest."""
-        with self._lock:
-            if not self._waiting:
-                self._free += 1
-                return
-            on_turn = self._waiting.popleft()
-        on_turn()
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._free += 1
+                    return
+                on_turn = self._waiting.popleft()
+            try:
+                on_turn()
+            except RuntimeError:
+                continue  # the waiter's loop was closed: it waits no more
+            return

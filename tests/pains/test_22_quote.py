@@ -92,8 +92,8 @@ def test_values_of_the_wrong_type_are_errors(bash: limpet.Bash) -> None:
         bash.run_sync("true", env={"A": 1})  # type: ignore[dict-item]
     with pytest.raises(ValueError, match="not a name for an environment variable: 'A=B'"):
         bash.run_sync("true", env={"A=B": "c"})
-    with pytest.raises(TypeError, match="stdin must be text or bytes, not int"):
-        bash.run_sync("true", stdin=3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="stdin must be text or bytes, not list"):
+        bash.run_sync("true", stdin=["x"])  # type: ignore[arg-type]
 
 
 def test_a_shell_that_is_missing_is_said() -> None:

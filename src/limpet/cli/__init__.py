@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -20,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"limpet {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     run.add_parser(commands)
+    _open_standard_streams()
     options = parser.parse_args(arguments)
     try:
         status: int = options.call(options)
@@ -27,3 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"limpet: {error}", file=sys.stderr)
         return 2
     return status
+
+
+def _open_standard_streams() -> None:
+    """Open what the caller closed (`>&-`), so that no other descriptor takes its number."""
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)

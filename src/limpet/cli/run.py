@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
@@ -31,6 +30,7 @@ _STATUS = {
     Outcome.CANCELLED: 130,
 }
 _BROKEN_PIPE = 128 + signal.SIGPIPE
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 _EXAMPLES = """\
 examples:
@@ -76,13 +76,13 @@ def _run(options: argparse.Namespace) -> int:
     call = Call(
         timeout_s=options.timeout,
         env=_variables(options.env),
-        stdin=sys.stdin.buffer.read() if options.stdin else None,
+        stdin=0 if options.stdin else None,
         description=options.description,
         ctx=ToolContext(options.cwd),
     )
-    on_terminal = not options.json and sys.stdout.isatty()
-    # On one terminal both streams end up in the same place: there their order matters more.
-    together = on_terminal or (options.json and not options.separate)
+    on_terminal = not options.json and os.isatty(1)
+    # Where both streams end up in the same place, their order matters more than their names.
+    together = not options.separate if options.json else on_terminal or _are_one(1, 2)
     streams: Literal["merged", "separate"] = "merged" if together else "separate"
     bash = Bash(Policy(survivors=options.survivors, output=OutputPolicy(streams=streams)))
     door = _Door(on_terminal=on_terminal, quiet=options.json, description=options.description)
@@ -92,11 +92,18 @@ def _run(options: argparse.Namespace) -> int:
 
         if not print_now(1, json.dumps(result.to_dict()) + "\n"):
             return _BROKEN_PIPE
-    elif door.is_broken:
-        return _BROKEN_PIPE
+    elif door.error is not None:
+        if isinstance(door.error, BrokenPipeError):
+            return _BROKEN_PIPE
+        print_now(2, f"limpet: the output could not be written: {door.error.strerror}\n")
+        return 1
     else:
-        _explain(result, full=options.summary or (on_terminal and sys.stderr.isatty()))
+        _explain(result, full=options.summary or (on_terminal and os.isatty(2)))
     return _STATUS.get(result.outcome, 125 if result.exit_code is None else result.exit_code)
+
+
+def _are_one(first: int, second: int) -> bool:
+    return os.path.sameopenfile(first, second)
 
 
 def _command(options: argparse.Namespace) -> str:
@@ -106,7 +113,8 @@ def _command(options: argparse.Namespace) -> str:
     if words == ["-"]:
         if options.stdin:
             raise ValueError("standard input cannot be both the command and its input")
-        return os.fsdecode(sys.stdin.buffer.read())
+        with open(0, "rb", closefd=False) as file:
+            return os.fsdecode(file.read())
     hide(words[0])
     return words[0]
 
@@ -124,7 +132,7 @@ def _explain(result: Result, *, full: bool) -> None:
         from limpet.render.summary import summary
 
         line = summary(result)
-        if sys.stderr.isatty() and not os.getenv("NO_COLOR"):
+        if os.isatty(2) and not os.getenv("NO_COLOR"):
             line = f"\x1b[{32 if result.ok else 31}m{line}\x1b[0m"
         lines.append(line)
     if result.hint and (full or result.is_error or result.survivors):
@@ -139,6 +147,7 @@ class _Door:
     def __init__(self, *, on_terminal: bool, quiet: bool, description: str | None) -> None:
         self._loop = SelectorLoop()
         self._results: list[Result] = []
+        self._errors: list[Exception] = []
         self._active: Run | None = None
         self._sinks: dict[str, Sink] = {}
         self._terminal: Terminal | None = None
@@ -154,9 +163,9 @@ class _Door:
             self._sinks = {"stdout": self._sink(1), "stderr": self._sink(2)}
 
     @property
-    def is_broken(self) -> bool:
-        """True if whoever read our output is gone."""
-        return any(sink.is_broken for sink in self._sinks.values())
+    def error(self) -> OSError | None:
+        """What kept us from writing: whoever read our output is gone, or the disk is full."""
+        return next((sink.error for sink in self._sinks.values() if sink.error), None)
 
     def _sink(self, fd: int) -> Sink:
         return Sink(
@@ -180,16 +189,20 @@ class _Door:
         restore = self._on_signals()
         try:
             self._active = bash.launch(
-                command, self._loop, self._results.append, self._show, **call
+                command, self._loop, self._results.append, self._errors.append, self._show, **call
             )
             self._loop.run_until(self._is_done)
         finally:
             restore()
             if self._terminal is not None:
                 self._terminal.close()
+        if self._errors:
+            raise self._errors[0]
         return self._results[0]
 
     def _is_done(self) -> bool:
+        if self._errors:
+            return True
         return bool(self._results) and all(sink.is_idle for sink in self._sinks.values())
 
     def _cancel(self) -> None:
@@ -201,12 +214,13 @@ class _Door:
             self._sinks[event.stream].write(event.data)
 
     def _on_signals(self) -> Callable[[], None]:
-        """Cancel the run on SIGINT, SIGTERM and SIGHUP, from the loop and not from a handler."""
+        """Cancel the run on a signal, from the loop and not from a handler."""
         read_end, write_end = os.pipe()
         os.set_blocking(write_end, False)
         os.set_blocking(read_end, False)
         signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        # What is ignored stays ignored: nohup wants it so.
+        numbers = [n for n in _ENDING_SIGNALS if signal.getsignal(n) is not signal.SIG_IGN]
         before = {number: signal.signal(number, lambda *_: None) for number in numbers}
 
         def wake() -> None:
@@ -215,7 +229,7 @@ class _Door:
             self._cancel()
             # A reader that takes nothing must not keep us from leaving.
             for sink in self._sinks.values():
-                sink.is_broken = sink.is_broken or not sink.is_idle
+                sink.give_up()
 
         self._loop.add_reader(read_end, wake)
 

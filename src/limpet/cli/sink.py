@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import select
 import stat
 from collections.abc import Callable
 
@@ -33,18 +35,23 @@ class Sink:
         self._on_broken = on_broken
         self._held = bytearray()
         self._is_full = False
-        self.is_broken = False
+        self.error: OSError | None = None
         # A regular file is always ready, and cannot be waited for.
         self._can_wait = not stat.S_ISREG(os.fstat(fd).st_mode)
 
     @property
     def is_idle(self) -> bool:
         """True when nothing waits to be written."""
-        return not self._held or self.is_broken
+        return not self._held or self.error is not None
+
+    def give_up(self) -> None:
+        """Write no more if that would mean to wait."""
+        if self._held:
+            self._fail(BrokenPipeError(errno.EPIPE, "nobody reads"))
 
     def write(self, data: bytes) -> None:
         """Write, or keep for when it can be written."""
-        if self.is_broken:
+        if self.error is not None:
             return
         if not self._can_wait:
             self._put(data)
@@ -58,7 +65,7 @@ class Sink:
 
     def _on_writable(self) -> None:
         del self._held[: self._put(self._held[:_PIECE_BYTES])]
-        if not self._held or self.is_broken:
+        if not self._held and self.error is None:
             self._loop.remove_writer(self._fd)
         if self._is_full and len(self._held) < _HELD_BYTES // 2:
             self._is_full = False
@@ -69,20 +76,25 @@ class Sink:
             written = os.write(self._fd, data)
             while not self._can_wait and written < len(data):
                 written += os.write(self._fd, data[written:])
-        except OSError:
-            # The reader is gone, or the disk is full: nobody is left to tell.
-            self.is_broken = True
-            self._on_broken()
+        except OSError as error:
+            self._fail(error)
             return 0
         return written
+
+    def _fail(self, error: OSError) -> None:
+        self.error = error
+        self._loop.remove_writer(self._fd)
+        self._on_broken()
 
 
 def print_now(fd: int, text: str) -> bool:
     """Write text at once, blocking; return False if nobody reads it any more."""
     data = memoryview(text.encode("utf-8", "replace"))
-    try:
-        while data:
+    while data:
+        try:
             data = data[os.write(fd, data) :]
-    except OSError:
-        return False
+        except BlockingIOError:  # someone who shares the descriptor made it so
+            select.select([], [fd], [])
+        except OSError:
+            return False
     return True

@@ -34,9 +34,11 @@ class Mask:
 
     def _openings(self, data: bytes) -> list[int]:
         """Return where a secret begins that the data ends in the middle of."""
-        longest = len(self._secrets[0])
-        return [
-            place
-            for place in range(max(0, len(data) - longest + 1), len(data))
-            if any(len(s) > len(data) - place and s.startswith(data[place:]) for s in self._secrets)
-        ]
+        found = set()
+        for secret in self._secrets:
+            place = data.find(secret[:1], max(0, len(data) - len(secret) + 1))
+            while place >= 0:
+                if secret.startswith(data[place:]):
+                    found.add(place)
+                place = data.find(secret[:1], place + 1)
+        return sorted(found)

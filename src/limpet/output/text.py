@@ -42,7 +42,7 @@ def clean(data: bytes) -> str:
     if _INTRODUCER.search(text):
         text = _ESCAPE.sub("", text)
     if "\r" in text:
-        text = "\n".join(map(_last_frame, text.split("\n")))
+        text = "\n".join(map(last_frame, text.split("\n")))
     if "\x08" in text:
         text = _strike_over(text)
     if _CONTROL.search(text):
@@ -50,7 +50,8 @@ def clean(data: bytes) -> str:
     return text
 
 
-def _last_frame(line: str) -> str:
+def last_frame(line: str) -> str:
+    """Return what is left to be seen of a line that was drawn anew after carriage returns."""
     if "\r" not in line:
         return line
     return next((frame for frame in reversed(line.split("\r")) if frame), "")

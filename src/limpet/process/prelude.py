@@ -19,8 +19,8 @@ class AnonymousFile:
     """A file without a name of its own that a child can open by its `path` while it is open."""
 
     def __init__(self, content: bytes = b"") -> None:
-        self._unlink_later = not hasattr(os, "memfd_create")
-        if self._unlink_later:
+        self._has_name = not _has_reachable_descriptors()
+        if self._has_name:
             import tempfile
 
             self.fd, self.path = tempfile.mkstemp(prefix="limpet-")
@@ -43,8 +43,16 @@ class AnonymousFile:
     def close(self) -> None:
         """Give the file up; who has it open keeps it."""
         os.close(self.fd)
-        if self._unlink_later:
+        if self._has_name:
             os.unlink(self.path)  # noqa: PTH108 -- mkstemp gave a string
+
+
+def _has_reachable_descriptors() -> bool:
+    """True if a child can open our descriptors by /proc, which it cannot if we are not dumpable."""
+    try:
+        return os.stat("/proc/self/fd").st_uid == os.geteuid()
+    except OSError:
+        return False
 
 
 class Report(NamedTuple):
@@ -55,38 +63,80 @@ class Report(NamedTuple):
     """The exit codes of the last pipeline, from left to right."""
 
 
+# A name of its own, so that a command's variables are not touched. `pwd` asks the shell; the
+# variable PWD may have been set to anything.
+_TRAP = (
+    '__limpet=("${PIPESTATUS[@]}");'
+    ' { builtin printf "%%s\\0" "${__limpet[@]}"; builtin pwd; } 2>/dev/null >|%s'
+)
+
+
 class Prelude:
     """The prelude of one run and the report it asks for."""
 
     def __init__(self, environment: dict[bytes, bytes]) -> None:
         """Make both files and point the environment's BASH_ENV at the prelude."""
-        self._report = AnonymousFile()
-        users_own = environment.get(b"BASH_ENV")
-        self._script = AnonymousFile(self._text(users_own))
+        self._report = ReportFile()
+        try:
+            self._script = AnonymousFile(self._text(environment.get(b"BASH_ENV")))
+        except BaseException:
+            self._report.close()
+            raise
         environment[b"BASH_ENV"] = os.fsencode(self._script.path)
 
     def _text(self, users_own: bytes | None) -> bytes:
         import shlex
 
-        trap = 'builtin printf "%s\\0" "$PWD" "${PIPESTATUS[@]}" 2>/dev/null >|' + shlex.quote(
-            self._report.path
-        )
-        lines = [f"trap {shlex.quote(trap)} EXIT".encode()]
+        lines = [f"trap {shlex.quote(_TRAP % shlex.quote(self._report.path))} EXIT"]
         if users_own is None:
-            lines.append(b"unset BASH_ENV")
+            lines.append("unset BASH_ENV")
         else:
-            lines.append(b"BASH_ENV=" + os.fsencode(shlex.quote(os.fsdecode(users_own))))
-            lines.append(b'[ -r "$BASH_ENV" ] && . "$BASH_ENV"')
-        return b"\n".join(lines) + b"\n"
+            # Expanded as bash would have done, which takes it for the inside of double quotes.
+            lines.append(f"BASH_ENV={shlex.quote(os.fsdecode(users_own))}")
+            lines.append('eval "__limpet=\\"$BASH_ENV\\""')
+            lines.append('if [ -r "$__limpet" ]; then . "$__limpet"; fi')
+            lines.append("unset __limpet")
+        return os.fsencode("\n".join(lines) + "\n")
 
     def report(self) -> Report | None:
         """Return what the shell reported at its end, if it did."""
-        cwd, *codes = self._report.read().rstrip(b"\0").split(b"\0")
+        *codes, cwd = self._report.read().split(b"\0")
         if not cwd or not all(code.isdigit() for code in codes):
             return None
-        return Report(os.fsdecode(cwd), tuple(map(int, codes)))
+        return Report(os.fsdecode(cwd.removesuffix(b"\n")), tuple(map(int, codes)))
 
     def close(self) -> None:
         """Give both files up."""
         self._script.close()
         self._report.close()
+
+
+class ReportFile:
+    """Where the trap writes: a pipe, to which no limit on file sizes applies."""
+
+    def __init__(self) -> None:
+        self._file: AnonymousFile | None = None
+        if not _has_reachable_descriptors():
+            self._file = AnonymousFile()
+            self.path = self._file.path
+            return
+        self._read_end, self._write_end = os.pipe()
+        os.set_blocking(self._read_end, False)
+        self.path = f"/proc/{os.getpid()}/fd/{self._write_end}"
+
+    def read(self) -> bytes:
+        """Return what was written so far."""
+        if self._file is not None:
+            return self._file.read()
+        try:
+            return os.read(self._read_end, 65536)
+        except BlockingIOError:
+            return b""
+
+    def close(self) -> None:
+        """Give it up."""
+        if self._file is not None:
+            self._file.close()
+        else:
+            os.close(self._read_end)
+            os.close(self._write_end)

@@ -12,7 +12,7 @@ import atexit
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -49,9 +49,9 @@ class Ended(NamedTuple):
 
 _running: dict[int, Child] = {}
 """Shells that were started and not reaped. A forked child forgets them: they are not its own."""
-_orphans: set[int] = set()
-"""Groups whose members outlived their shell. If this program is their reaper (pid 1, or a
-subreaper) they are ours to reap once they end, and nobody else's children are touched."""
+_orphans: dict[int, int | None] = {}
+"""Pids that may become our children, with their start time; or groups, negative. If this program
+is the reaper of orphans (pid 1, or a subreaper) these are ours to reap; no others are touched."""
 
 
 def register(child: Child) -> None:
@@ -82,18 +82,51 @@ def reap(pid: int) -> Ended:
 def give_up(pid: int) -> None:
     """Stop waiting for a shell that would not die; it is reaped whenever it does."""
     _running.pop(pid, None)
-    _orphans.add(pid)
+    _orphans[-pid] = None
 
 
-def reap_orphans(group: int) -> None:
-    """Reap what has ended of a group whose shell is gone, and of earlier ones, if it is ours."""
-    _orphans.add(group)
-    for orphan in tuple(_orphans):
+def reap_orphans(group: int, seen: Iterable[Process] = ()) -> None:
+    """Reap what has ended of a group whose shell is gone, and of all seen earlier, if it is ours.
+
+    Args:
+        group: The pid of the shell.
+        seen: Members of the run, which may have left the group.
+    """
+    _orphans[-group] = None
+    _orphans.update({process.pid: process.start_ticks for process in seen})
+    for orphan, start_ticks in tuple(_orphans.items()):
+        if start_ticks is not None:
+            current = look_up(orphan)
+            if current is None or current.start_ticks != start_ticks:
+                _orphans.pop(orphan, None)
+                continue
         try:
-            while os.waitpid(-orphan, os.WNOHANG)[0]:
+            while os.waitpid(orphan, os.WNOHANG)[0] and orphan < 0:
                 pass
         except ChildProcessError:
-            _orphans.discard(orphan)
+            _orphans.pop(orphan, None)
+
+
+def kill_now(child: Child) -> None:
+    """Kill a run without waiting for it; the shell is reaped whenever it is dead."""
+    kill_group(child.pid, signal.SIGKILL)
+    for process in members(child.pid, child.run_id, child.since_ticks):
+        send(process, signal.SIGKILL)
+    give_up(child.pid)
+
+
+def kill_group(leader: int, signum: signal.Signals) -> None:
+    """Signal the group of a shell that is still ours to reap."""
+    if not _is_ours(leader):
+        return
+    try:
+        os.killpg(leader, signum)
+    except ProcessLookupError:
+        pass
+    except PermissionError:
+        # macOS says so of a group that holds a zombie: the shell itself can be reached.
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(leader, signum)
 
 
 class Kill:
@@ -112,6 +145,8 @@ class Kill:
         self._loop = loop
         self._child = child
         self._on_done = on_done
+        self.seen: list[Process] = []
+        """Everyone that was found."""
         self._targets = self._members()
         self._term_until = time.monotonic() + grace_s
         self._kill_until = self._term_until + KILL_WAIT_S
@@ -122,18 +157,12 @@ class Kill:
             self._timer = loop.call_later(0, self._kill)
 
     def _members(self) -> list[Process]:
-        return members(self._child.pid, self._child.run_id, self._child.since_ticks)
+        found = members(self._child.pid, self._child.run_id, self._child.since_ticks)
+        self.seen += found
+        return found
 
     def _send(self, signum: signal.Signals) -> None:
-        if _is_ours(self._child.pid):
-            try:
-                os.killpg(self._child.pid, signum)
-            except ProcessLookupError:
-                pass
-            except PermissionError:
-                # macOS says so of a group that holds a zombie: the shell itself can be reached.
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(self._child.pid, signum)
+        kill_group(self._child.pid, signum)
         for process in self._targets:
             # The group already got SIGTERM once; a second one would run a trap twice.
             if signum is signal.SIGKILL or process.pgrp != self._child.pid:
@@ -179,16 +208,26 @@ def send(process: Process, signum: signal.Signals) -> None:
     """Signal this very process and no later one of the same pid."""
     # It may be gone, or run as someone else; what is left alive is reported by the caller.
     with suppress(ProcessLookupError, PermissionError):
-        if not hasattr(os, "pidfd_open"):
+        pidfd = _open_pidfd(process.pid)
+        if pidfd is None:
             if is_same(process):
                 os.kill(process.pid, signum)
             return
-        pidfd = os.pidfd_open(process.pid)
         try:
             if is_same(process):
                 signal.pidfd_send_signal(pidfd, signum)
         finally:
             os.close(pidfd)
+
+
+def _open_pidfd(pid: int) -> int | None:
+    """Return a pidfd, or None where there are none to be had: an old kernel, a filter, no room."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        raise
+    except (AttributeError, OSError):
+        return None
 
 
 def _is_ours(pid: int) -> bool:
@@ -223,3 +262,4 @@ def _kill_all_at_exit() -> None:
 
 atexit.register(_kill_all_at_exit)
 os.register_at_fork(after_in_child=_running.clear)
+os.register_at_fork(after_in_child=_orphans.clear)

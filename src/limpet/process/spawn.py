@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -20,8 +21,8 @@ LONGEST_ARGUMENT = 128 * 1024 - 1
 """The kernel's MAX_ARG_STRLEN, less the NUL: a longer command reaches bash as a script file."""
 
 
-def find_shell(name: str) -> str | None:
-    """Return the path of the shell, found as the host's own PATH says."""
+def find_program(name: str) -> str | None:
+    """Return the path of a program, found as the host's own PATH says."""
     return _which(name, os.getenv("PATH"))
 
 
@@ -48,7 +49,8 @@ def start(
 ) -> int:
     """Start a program in a session of its own and return its pid.
 
-    It has no terminal, only descriptors 0 to 2, and default signal handling. The caller reaps it.
+    It has no terminal, only descriptors 0 to 2, and no signal blocked. Signals that this program
+    ignores it ignores too, but for SIGPIPE and SIGXFSZ. The caller reaps it.
 
     Args:
         program: Its path.
@@ -63,13 +65,20 @@ def start(
         OSError: It could not be started; nothing is left behind.
     """
     run = _by_fork_exec if _HAS_FORK_EXEC else _by_popen
-    if stdin is not None:
-        return run(program, argv, environment, cwd, stdin, stdout, stderr)
-    null = os.open(os.devnull, os.O_RDONLY)
+    null = os.open(os.devnull, os.O_RDONLY) if stdin is None else -1
+    # What this thread blocks, the command would have blocked too, and could neither be ended
+    # politely nor trap it. What waits to be delivered to us must not be by the way.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    if blocked and not signal.sigpending():
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
-        return run(program, argv, environment, cwd, null, stdout, stderr)
+        source = null if stdin is None else stdin
+        return run(program, argv, environment, cwd, source, stdout, stderr)
     finally:
-        os.close(null)
+        if blocked:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        if stdin is None:
+            os.close(null)
 
 
 def _by_fork_exec(
@@ -97,7 +106,7 @@ def _by_fork_exec(
             pid = fork_exec(*arguments, *may_vfork)
         finally:
             os.close(error_write)
-        report = os.read(error_read, 4096)
+        report = _read_error(error_read)
     finally:
         os.close(error_read)
     if report:
@@ -106,6 +115,17 @@ def _by_fork_exec(
         code = int(report.split(b":")[1], 16)
         raise OSError(code, os.strerror(code), program)
     return pid
+
+
+def _read_error(error_read: int) -> bytes:
+    if sys.platform == "linux":
+        # After vfork returned, the child has reported or has called exec. To wait for the end of
+        # the pipe would mean to wait for whoever else forked meanwhile and holds it too.
+        os.set_blocking(error_read, False)
+    try:
+        return os.read(error_read, 4096)
+    except BlockingIOError:
+        return b""
 
 
 def _by_popen(

@@ -74,6 +74,14 @@ def command_line(pid: int) -> str:
     return " ".join(words.decode(errors="replace").split())[:200]
 
 
+class Members(NamedTuple):
+    """The processes of a run other than its shell."""
+
+    alive: list[Process]
+    dead: list[Process]
+    """Zombies that came to this program, which is the reaper of orphans."""
+
+
 def members(leader: int, run_id: str, since_ticks: int) -> list[Process]:
     """Return the living processes of a run other than its shell, by looking at every process.
 
@@ -82,7 +90,7 @@ def members(leader: int, run_id: str, since_ticks: int) -> list[Process]:
         run_id: What the marker carries.
         since_ticks: When the shell was started; older processes are not of the run.
     """
-    return _select(_all_pids(), leader, run_id, since_ticks)
+    return _select(_all_pids(), leader, run_id, since_ticks).alive
 
 
 def has_forked(leader: int, since_ticks: int) -> bool:
@@ -93,8 +101,8 @@ def has_forked(leader: int, since_ticks: int) -> bool:
 
 def members_after_exit(
     leader: int, run_id: str, since_ticks: int, not_ours: Iterable[int]
-) -> list[Process]:
-    """Return the same as `members`, as cheaply as it can be had, for a shell that has ended.
+) -> Members:
+    """Return the members of a run whose shell has ended, as cheaply as they can be had.
 
     Args:
         leader: The shell's pid.
@@ -107,7 +115,7 @@ def members_after_exit(
         skip = set(not_ours)
         pids = [pid for pid in range(leader + 1, newest + 1) if pid not in skip]
         return _select(pids, leader, run_id, since_ticks)
-    return members(leader, run_id, since_ticks)
+    return _select(_all_pids(), leader, run_id, since_ticks)
 
 
 _READ_SYSCALL = {"x86_64": b"0", "aarch64": b"63"}.get(os.uname().machine)
@@ -141,20 +149,26 @@ def peak_memory(pid: int) -> int:
     return peak
 
 
-def _select(pids: Iterable[int], leader: int, run_id: str, since_ticks: int) -> list[Process]:
+def _select(pids: Iterable[int], leader: int, run_id: str, since_ticks: int) -> Members:
     # The clock of start_ticks and ours are read apart: one tick of slack.
     since_ticks -= 1
     found: list[Process] = []
+    dead: list[Process] = []
     others: list[Process] = []
     for pid in pids:
         process = look_up(pid)
         if process is None or pid == leader or process.start_ticks < since_ticks:
             continue
+        ours = leader in (process.pgrp, process.session)
         if process.state in "ZX":
-            continue
-        ours = leader in (process.pgrp, process.session) or _carries_marker(pid, run_id)
-        (found if ours else others).append(process)
-    return _without_threads(found + _descendants(others, {leader, *(p.pid for p in found)}))
+            if ours and process.ppid == os.getpid():
+                dead.append(process)
+        elif ours or _carries_marker(pid, run_id):
+            found.append(process)
+        else:
+            others.append(process)
+    found += _descendants(others, {leader, *(p.pid for p in found)})
+    return Members(_without_threads(found), dead)
 
 
 def _descendants(candidates: list[Process], family: set[int]) -> list[Process]:
