@@ -50,7 +50,7 @@ def _table(rows: list[Row]) -> Table:
         table.add_column(name, justify="right")
     table.add_column("")
     for row in rows:
-        mark = "[green]✓[/]" if row.reached else "[red]✗[/]"
+        mark = "" if not row.goal else "[green]✓[/]" if row.reached else "[red]✗[/]"
         table.add_row(row.what, row.limpet, row.floor, f"{row.ratio:.2f}", row.goal, mark)
     return table
 

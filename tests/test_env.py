@@ -26,7 +26,10 @@ def environment_of(
     inherited: Mapping[bytes, bytes] = HOST,
     extra: Mapping[str, str] | None = None,
 ) -> dict[bytes, bytes]:
-    return build(policy, inherited, extra, "run-id", "/somewhere")
+    entries = build(policy, inherited, extra, "run-id", "/somewhere").entries()
+    variables = dict(entry.split(b"=", 1) for entry in entries)
+    assert len(variables) == len(entries)  # each name once
+    return variables
 
 
 def environment_seen(

@@ -145,7 +145,7 @@ def test_an_error_of_our_own_is_raised_and_leaves_nothing(
         drive(bash, "setsid sleep 60 & echo x; sleep 60")
     assert wait_until(lambda: marked_processes() == {})
     monkeypatch.undo()
-    assert wait_until(lambda: bash.run_sync("(true &)").ok and not reap.running_shells())
+    assert wait_until(lambda: bash.run_sync("(true &)").ok and not reap.running_count())
 
 
 INTERRUPTED = """

@@ -75,6 +75,11 @@ class Attempt:
         """True if the conversation is cancelled: then the call never starts."""
         return self._cancel is not None and self._cancel.is_set()
 
+    @property
+    def poll_s(self) -> float | None:
+        """How often whoever waits should ask `is_cancelled`; None if there is nothing to ask."""
+        return None if self._cancel is None else CANCEL_POLL_S
+
     def begin(
         self,
         loop: Loop,

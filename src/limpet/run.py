@@ -22,8 +22,10 @@ from limpet.process.exit import ExitWatch, ends_now, has_ended
 from limpet.process.prelude import Report
 from limpet.result import Fate, Outcome, Result, Survivor, Usage
 
-ARM_S = 0.005
+ARM_S = 0.02
 """A command that ends sooner is noticed by the end of its output alone."""
+EXIT_S = 0.001
+"""How long a shell whose output has ended is given to end too."""
 DRAIN_S = 0.1
 """How long output is awaited after the shell has ended while something else holds its pipe."""
 DRAIN_BYTES = 1 << 20
@@ -33,7 +35,7 @@ SETTLE_S = 0.02
 WAIT_POLL_S = 0.05
 """How often survivors are looked for when the policy waits for them."""
 PROGRESS_S = 1.0
-_FIRST_SAMPLE_S = 0.01
+_FIRST_SAMPLE_S = 0.03
 _LAST_SAMPLE_S = 1.0
 """Memory is sampled at intervals that double from the first to the last."""
 
@@ -159,10 +161,21 @@ class Run:
     def _on_all_read(self) -> None:
         # The shell is most often in the middle of its exit now: this costs no time of its own.
         self._captured = self._capture.close()
-        self._drop_timer("arm")
         if self._shell_ended:
             self._settle()
+        elif has_ended(self._child.pid):
+            self._on_exit()
+        elif reap.running_count() > 1:
+            # There is other work meanwhile. To arm, for the little while it takes, costs more.
+            self._drop_timer("arm")
+            self._later("arm", EXIT_S, self._on_all_read_again)
         elif ends_now(self._child.pid):
+            self._on_exit()
+        else:
+            self._arm()
+
+    def _on_all_read_again(self) -> None:
+        if self._watch is None and not self._shell_ended and has_ended(self._child.pid):
             self._on_exit()
         else:
             self._arm()
@@ -239,7 +252,7 @@ class Run:
     def _members(self) -> list[table.Process]:
         child = self._child
         found = table.members_after_exit(
-            child.pid, child.run_id, child.since_ticks, reap.running_shells()
+            child.pid, child.run_id, child.since_ticks, reap.recent_shells()
         )
         self._seen += found.alive + found.dead
         return found.alive

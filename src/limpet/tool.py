@@ -6,7 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Unpack
 
-from limpet.attempt import CANCEL_POLL_S, Attempt, Call
+from limpet.attempt import Attempt, Call
 from limpet.events import Event, Finished, RawEvent
 from limpet.loop import Loop, SelectorLoop
 from limpet.policy import Policy
@@ -143,8 +143,10 @@ class Bash:
         if self._turns.take(on_turn):
             return True
         try:
+            if attempt.poll_s is None:
+                await turn
             while not turn.done():
-                await asyncio.wait([turn], timeout=CANCEL_POLL_S)
+                await asyncio.wait([turn], timeout=attempt.poll_s)
                 if attempt.is_cancelled and self._turns.withdraw(on_turn):
                     return False
         except BaseException:
@@ -159,7 +161,7 @@ class Bash:
         if self._turns.take(on_turn):
             return True
         try:
-            while not turn.wait(CANCEL_POLL_S):
+            while not turn.wait(attempt.poll_s):
                 if attempt.is_cancelled and self._turns.withdraw(on_turn):
                     return False
         except BaseException:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from limpet.policy import SECRET_PATTERNS, EnvironmentPolicy
 
@@ -37,6 +38,7 @@ NON_INTERACTIVE = {
     b"NO_COLOR": b"1",
 }
 _FORCED_COLOUR = (b"FORCE_COLOR", b"CLICOLOR_FORCE")
+_OF_ONE_RUN = (MARKER, b"PWD")
 
 _CORE = frozenset(
     b"PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TEMP TMP SSH_AUTH_SOCK"
@@ -77,13 +79,37 @@ def check_variables(variables: Mapping[str, str]) -> dict[bytes, bytes]:
     return encoded
 
 
+class ChildEnvironment:
+    """The environment of one run: what it has in common with others, and what is its own."""
+
+    def __init__(self, common: _Common, own: dict[bytes, bytes]) -> None:
+        self._common = common
+        self._own = own
+
+    def get(self, name: bytes) -> bytes | None:
+        """Return the value of a variable, if it is set."""
+        return self._own.get(name, self._common.variables.get(name))
+
+    def set(self, name: bytes, value: bytes) -> None:
+        """Set a variable for this run."""
+        self._own[name] = value
+
+    def entries(self) -> list[bytes]:
+        """Return all as `NAME=value`, each name once."""
+        own = [name + b"=" + value for name, value in self._own.items()]
+        if self._own.keys().isdisjoint(self._common.variables):
+            return self._common.entries + own
+        others = self._common.variables.items()
+        return [name + b"=" + value for name, value in others if name not in self._own] + own
+
+
 def build(
     policy: EnvironmentPolicy,
     inherited: Mapping[bytes, bytes],
     extra: Mapping[str, str] | None,
     run_id: str,
     cwd: str,
-) -> dict[bytes, bytes]:
+) -> ChildEnvironment:
     """Return the environment of one run: inherited, not interactive, set, marked.
 
     Args:
@@ -93,32 +119,40 @@ def build(
         run_id: The id that the marker carries.
         cwd: Where the command starts; bash keeps a symbolic path only if PWD names it.
     """
-    environment = _common(policy, inherited).copy()
-    environment[b"PWD"] = os.fsencode(cwd)
+    own = {b"PWD": os.fsencode(cwd)}
     if extra:
-        environment.update(check_variables(extra))
+        own.update(check_variables(extra))
     # Nested runs carry the ids of all around them, so that each is found by the outermost too.
     outer = inherited.get(MARKER)
-    environment[MARKER] = b"%b/%b" % (outer, run_id.encode()) if outer else run_id.encode()
-    return environment
+    own[MARKER] = b"%b/%b" % (outer, run_id.encode()) if outer else run_id.encode()
+    return ChildEnvironment(_find_common(policy, inherited), own)
 
 
-_last_common: tuple[EnvironmentPolicy, Mapping[bytes, bytes], dict[bytes, bytes]] | None = None
-"""What the last run had in common with any other: policy, what it inherited, what came of it."""
+class _Common(NamedTuple):
+    """What runs under one policy have in common, as long as what they inherit is the same."""
+
+    policy: EnvironmentPolicy
+    inherited: Mapping[bytes, bytes]
+    variables: dict[bytes, bytes]
+    entries: list[bytes]
 
 
-def _common(policy: EnvironmentPolicy, inherited: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+_last_common: _Common | None = None
+
+
+def _find_common(policy: EnvironmentPolicy, inherited: Mapping[bytes, bytes]) -> _Common:
     global _last_common
     last = _last_common
-    if last is not None and last[0] is policy and last[1] == inherited:
-        return last[2]
-    environment = _inherit(policy, inherited)
-    for name in _FORCED_COLOUR:
-        environment.pop(name, None)
-    environment.update(NON_INTERACTIVE)
-    environment.update(check_variables(policy.set))
-    _last_common = (policy, dict(inherited), environment)
-    return environment
+    if last is not None and last.policy is policy and last.inherited == inherited:
+        return last
+    variables = _inherit(policy, inherited)
+    for name in (*_FORCED_COLOUR, *_OF_ONE_RUN):
+        variables.pop(name, None)
+    variables.update(NON_INTERACTIVE)
+    variables.update(check_variables(policy.set))
+    entries = [name + b"=" + value for name, value in variables.items()]
+    _last_common = _Common(policy, dict(inherited), variables, entries)
+    return _last_common
 
 
 def secret_values(

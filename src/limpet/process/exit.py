@@ -60,13 +60,11 @@ class ExitWatch:
 
 
 def ends_now(pid: int) -> bool:
-    """True if a child has ended, or does so within a millisecond.
+    """True if a child ends within a millisecond.
 
     Worth asking of one that closed its output: most often it is in the middle of its exit, and to
-    wait for that here is cheaper than a turn of the loop.
+    wait for that here is cheaper than a turn of the loop, if the loop has nothing else to do.
     """
-    if has_ended(pid):
-        return True
     if not USE_PIDFD:
         return False
     try:

@@ -41,7 +41,7 @@ def keep_draining(pipe: int, log: int | None, policy: Policy) -> None:
         pid = spawn.start(
             shell or policy.shell,
             [b"bash", b"-c", _KEEP.encode(), b"limpet-keeper", blocks],
-            environment={b"PATH": os.fsencode(os.defpath)},
+            environment=[b"PATH=" + os.fsencode(os.defpath)],
             cwd="/",
             stdin=pipe,
             stdout=null if log is None else log,

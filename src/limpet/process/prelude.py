@@ -14,6 +14,8 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from limpet.process.env import ChildEnvironment
+
 
 class AnonymousFile:
     """A file without a name of its own that a child can open by its `path` while it is open."""
@@ -74,7 +76,7 @@ _TRAP = (
 class Prelude:
     """The prelude of one run and the report it asks for."""
 
-    def __init__(self, environment: dict[bytes, bytes]) -> None:
+    def __init__(self, environment: ChildEnvironment) -> None:
         """Make both files and point the environment's BASH_ENV at the prelude."""
         self._report = ReportFile()
         try:
@@ -82,7 +84,7 @@ class Prelude:
         except BaseException:
             self._report.close()
             raise
-        environment[b"BASH_ENV"] = os.fsencode(self._script.path)
+        environment.set(b"BASH_ENV", os.fsencode(self._script.path))
 
     def _text(self, users_own: bytes | None) -> bytes:
         import shlex

@@ -12,7 +12,7 @@ import atexit
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -54,14 +54,28 @@ _orphans: dict[int, int | None] = {}
 is the reaper of orphans (pid 1, or a subreaper) these are ours to reap; no others are touched."""
 
 
+_recent: dict[int, None] = {}
+"""The pids of the shells that were started last, whether they run or not, oldest first."""
+_RECENT_AT_MOST = 4096
+
+
 def register(child: Child) -> None:
     """Remember a shell, so that it is killed if this program exits before it."""
     _running[child.pid] = child
+    _recent.pop(child.pid, None)
+    _recent[child.pid] = None
+    if len(_recent) > _RECENT_AT_MOST:
+        _recent.pop(next(iter(_recent)), None)
 
 
-def running_shells() -> tuple[int, ...]:
-    """Return the pids of all shells of this program that run now."""
-    return tuple(_running)
+def recent_shells() -> Container[int]:
+    """Return the pids of the shells that this program started last."""
+    return _recent.keys()
+
+
+def running_count() -> int:
+    """Return how many shells of this program run now."""
+    return len(_running)
 
 
 def reap(pid: int) -> Ended:

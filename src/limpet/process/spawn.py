@@ -6,7 +6,7 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -41,7 +41,7 @@ def start(
     program: str,
     argv: Sequence[bytes],
     *,
-    environment: Mapping[bytes, bytes],
+    environment: list[bytes],
     cwd: str,
     stdin: int | None,
     stdout: int,
@@ -55,7 +55,7 @@ def start(
     Args:
         program: Its path.
         argv: Its name and its arguments.
-        environment: All it gets.
+        environment: All it gets, as `NAME=value`.
         cwd: Where it starts.
         stdin: A descriptor to read from; None is /dev/null.
         stdout: A descriptor to write to.
@@ -84,7 +84,7 @@ def start(
 def _by_fork_exec(
     program: str,
     argv: Sequence[bytes],
-    environment: Mapping[bytes, bytes],
+    environment: list[bytes],
     cwd: str,
     stdin: int,
     stdout: int,
@@ -97,7 +97,7 @@ def _by_fork_exec(
             # fmt: off
             arguments: tuple[Any, ...] = (
                 list(argv), (os.fsencode(program),), True, (error_write,), os.fsencode(cwd),
-                [name + b"=" + value for name, value in environment.items()],
+                environment,
                 stdin, -1, -1, stdout, -1, stderr, error_read, error_write,
                 True, True, -1, None, None, None, -1, None,
             )
@@ -131,7 +131,7 @@ def _read_error(error_read: int) -> bytes:
 def _by_popen(
     program: str,
     argv: Sequence[bytes],
-    environment: Mapping[bytes, bytes],
+    environment: list[bytes],
     cwd: str,
     stdin: int,
     stdout: int,
@@ -142,7 +142,7 @@ def _by_popen(
     process = subprocess.Popen(
         list(argv),
         executable=program,
-        env=dict(environment),
+        env=dict(entry.split(b"=", 1) for entry in environment),
         cwd=cwd,
         stdin=stdin,
         stdout=stdout,

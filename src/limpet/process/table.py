@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from limpet.process.env import MARKER
@@ -100,7 +100,7 @@ def has_forked(leader: int, since_ticks: int) -> bool:
 
 
 def members_after_exit(
-    leader: int, run_id: str, since_ticks: int, not_ours: Iterable[int]
+    leader: int, run_id: str, since_ticks: int, not_members: Container[int]
 ) -> Members:
     """Return the members of a run whose shell has ended, as cheaply as they can be had.
 
@@ -108,12 +108,11 @@ def members_after_exit(
         leader: The shell's pid.
         run_id: What the marker carries.
         since_ticks: When the shell was started.
-        not_ours: Pids known to be other runs' shells, which need not be looked at.
+        not_members: Pids that were lately those of other runs' shells: no need to look at them.
     """
     newest = _newest_pid()
     if leader <= newest <= leader + _PROBE_AT_MOST and now_ticks() - since_ticks < _TICKS:
-        skip = set(not_ours)
-        pids = [pid for pid in range(leader + 1, newest + 1) if pid not in skip]
+        pids = [pid for pid in range(leader + 1, newest + 1) if pid not in not_members]
         return _select(pids, leader, run_id, since_ticks)
     return _select(_all_pids(), leader, run_id, since_ticks)
 
