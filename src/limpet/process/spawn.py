@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from limpet.process.env import host_environment
+
 if sys.version_info < (3, 15):
     from _posixsubprocess import fork_exec
 
@@ -23,14 +25,14 @@ LONGEST_ARGUMENT = 128 * 1024 - 1
 
 def find_program(name: str) -> str | None:
     """Return the path of a program, found as the host's own PATH says."""
-    return _which(name, os.getenv("PATH"))
+    return _which(name, host_environment().get(b"PATH"))
 
 
 @functools.lru_cache(maxsize=16)
-def _which(name: str, path: str | None) -> str | None:
+def _which(name: str, path: bytes | None) -> str | None:
     # As shutil.which does it; to import that costs as much as starting the shell.
-    places = [""] if os.path.dirname(name) else (path or os.defpath).split(os.pathsep)
-    for place in places:
+    directories = os.fsdecode(path) if path else os.defpath
+    for place in [""] if os.path.dirname(name) else directories.split(os.pathsep):
         found = os.path.join(place, name)
         if os.path.isfile(found) and os.access(found, os.X_OK):  # noqa: PTH113 -- a string
             return found
