@@ -153,8 +153,8 @@ import random
 bash = limpet.Bash()
 hits = 0
 for delay in [random.Random(i).uniform(0, 0.006) for i in range(120)]:
-    signal.setitimer(signal.ITIMER_REAL, delay)
     try:
+        signal.setitimer(signal.ITIMER_REAL, delay)
         bash.run_sync({command!r})
         time.sleep(0.01)
     except KeyboardInterrupt:

@@ -362,7 +362,7 @@ def test_without_a_place_to_save_it_output_is_cut_and_the_marker_says_why(
 def test_a_directory_that_this_user_may_not_write_is_named_in_the_marker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "closed").mkdir(mode=0o755)
+    (tmp_path / "closed").mkdir(mode=0o555)
     for parent in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
         parent.chmod(0o755)
     monkeypatch.setenv("LIMPET_STATE_DIR", str(tmp_path / "closed"))

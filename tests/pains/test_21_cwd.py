@@ -114,7 +114,8 @@ def test_a_missing_or_closed_place_is_said_before_anything_starts(
 def test_an_ordinary_user_is_told_of_a_place_that_may_not_be_entered(
     bash: limpet.Bash, tmp_path: Path
 ) -> None:
-    tmp_path.chmod(0o700)
-    context = limpet.ToolContext(tmp_path)
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    context = limpet.ToolContext(closed)
     hint = as_ordinary_user(lambda: bash.run_sync("true", ctx=context).hint or "")
-    assert f"may not be entered by this user: {tmp_path}" in hint
+    assert f"may not be entered by this user: {closed}" in hint
