@@ -20,6 +20,7 @@ FLOW = [
     {"output"},
     {"hint", "backlog"},
     {"launch"},
+    {"conclude"},
     {"run"},
     {"attempt"},
     {"login"},

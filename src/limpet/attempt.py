@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypedDict
 
+from limpet.conclude import nothing_ran
 from limpet.context import ToolContext
 from limpet.events import Finished, RawEvent
 from limpet.launch import Request
@@ -112,14 +113,8 @@ class Attempt:
         )
 
     def _never_start(self, request: Request, on_done: Callable[[Result], None]) -> None:
-        result = Result(
-            command=request.command,
-            display=request.command,
-            description=request.description,
-            outcome=Outcome.CANCELLED,
-            cwd=request.cwd,
-            hint="cancelled before it started: nothing ran",
-        )
+        why = "cancelled before it started: nothing ran"
+        result = nothing_ran(request, Outcome.CANCELLED, why)
         if self._listener is not None:
             self._listener(Finished(result))
         on_done(result)

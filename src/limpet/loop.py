@@ -55,7 +55,8 @@ class GuardedLoop:
         self._loop = loop
         self._on_error = on_error
 
-    def _call(self, callback: Callable[..., object], *args: object) -> None:
+    def call(self, callback: Callable[..., object], *args: object) -> None:
+        """Call now, and hear of what goes wrong."""
         try:
             callback(*args)
         except Exception as error:
@@ -63,7 +64,7 @@ class GuardedLoop:
 
     def add_reader(self, fd: int, callback: Callable[..., object], /, *args: object) -> None:
         """Call back whenever the descriptor can be read."""
-        self._loop.add_reader(fd, self._call, callback, *args)
+        self._loop.add_reader(fd, self.call, callback, *args)
 
     def remove_reader(self, fd: int, /) -> bool:
         """Stop calling back for the descriptor."""
@@ -71,7 +72,7 @@ class GuardedLoop:
 
     def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Timer:
         """Call back once, after `delay` seconds."""
-        return self._loop.call_later(delay, self._call, callback, *args)
+        return self._loop.call_later(delay, self.call, callback, *args)
 
 
 class SelectorLoop:

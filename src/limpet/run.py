@@ -13,14 +13,14 @@ import resource
 import time
 from collections.abc import Callable
 
+from limpet.conclude import End, conclude, nothing_ran
 from limpet.events import Finished, Progress, RawEvent, Started, Stream, Written
 from limpet.launch import CannotStart, Launched, Request, launch
 from limpet.loop import GuardedLoop, Loop, Timer
 from limpet.output.capture import Capture, Captured, Pipe
 from limpet.process import reap, table
 from limpet.process.exit import ExitWatch, ends_now, has_ended
-from limpet.process.prelude import Report
-from limpet.result import Fate, Outcome, Result, Survivor, Usage
+from limpet.result import Fate, Outcome, Result, Survivor
 
 ARM_S = 0.02
 """A command that ends sooner is noticed by the end of its output alone."""
@@ -55,7 +55,7 @@ class Run:
         on_crash: Callable[[Exception], None],
         listener: Callable[[RawEvent], None] | None = None,
     ) -> None:
-        self._loop: Loop = GuardedLoop(loop, self._crash)
+        self._loop = GuardedLoop(loop, self._crash)
         self._request = request
         self._on_done = on_done
         self._on_crash = on_crash
@@ -75,8 +75,6 @@ class Run:
         self._drained_bytes = 0
         self._peak_sampled = 0
         self._reading: str | None = None
-        self._has_log = False
-        """True if what survivors write from now on goes to the run's file."""
 
     # Start
 
@@ -86,35 +84,24 @@ class Run:
         try:
             self._launched = launched = launch(request, self._run_id)
         except CannotStart as error:
-            self._fail(str(error))
+            self._done(nothing_ran(request, Outcome.FAILED_TO_START, str(error)))
             return
-        # From here on the shell is already at work: what can be done beside it comes after.
         self._child = launched.child
         self._started_s = launched.started_s
         self._pipes = launched.pipes
         self._capture = Capture(
             self._run_id, request.policy.output, self._tell_output if self._listener else None
         )
+        self._loop.call(self._go_on)
+
+    def _go_on(self) -> None:
+        """Leave the shell, which is at work already, to the loop."""
         self.resume()
-        self._later("arm", min(ARM_S, request.timeout_s), self._arm)
+        self._later("arm", min(ARM_S, self._request.timeout_s), self._arm)
         self._host_peak = _host_peak_bytes()
         if self._listener is not None:
             self._listener(Started(self._child.pid, self._run_id))
             self._later("progress", PROGRESS_S, self._tell_progress)
-
-    def _fail(self, problem: str) -> None:
-        request = self._request
-        result = Result(
-            command=request.command,
-            display=request.command,
-            description=request.description,
-            outcome=Outcome.FAILED_TO_START,
-            cwd=request.cwd,
-            hint=problem,
-        )
-        if self._listener is not None:
-            self._listener(Finished(result))
-        self._on_done(result)
 
     # While it runs
 
@@ -134,7 +121,7 @@ class Run:
 
     def _arm(self) -> None:
         """Begin to watch the shell itself; most are gone before, and their pipe's end tells."""
-        if self._watch is None and not self._shell_ended:
+        if self._watch is None and not self._shell_ended and self._outcome is None:
             self._watch = ExitWatch(self._loop, self._child.pid, self._on_exit)
             self._arm_deadline()
             self._later("sample", _FIRST_SAMPLE_S, self._sample_memory, _FIRST_SAMPLE_S)
@@ -312,7 +299,8 @@ class Run:
         self._outcome = Outcome.CANCELLED
         reap.kill_now(self._child)
         self._release()
-        self._capture.close()
+        if self._captured is None:
+            self._capture.close()
         self._on_crash(error)
 
     # The result
@@ -332,86 +320,41 @@ class Run:
         if outcome is Outcome.EXITED and ended.signal is not None:
             outcome = Outcome.SIGNALED
         report = self._launched.report() if self._launched is not None else None
-        self._hand_over_pipes(survivors)
+        has_log = self._hand_over_pipes(survivors)
         self._release()
         captured = self._captured or self._capture.close()
-        request = self._request
-        cwd = report.cwd if report and request.policy.persist_cwd else request.cwd
-        self._done(
-            Result(
-                command=request.command,
-                display=request.command,
-                description=request.description,
-                outcome=outcome,
-                exit_code=ended.exit_code,
-                signal=ended.signal,
-                stdout=captured.stdout,
-                stderr=captured.stderr,
-                output=captured.output,
-                duration_s=duration_s,
-                truncated=captured.truncated,
-                omitted_bytes=captured.omitted_bytes,
-                omitted_lines=captured.omitted_lines,
-                total_bytes=captured.total_bytes,
-                spill_path=captured.spill_path,
-                survivors=survivors,
-                cwd=cwd,
-                cwd_changed=cwd != request.cwd,
-                usage=Usage(duration_s, ended.cpu_s, self._peak_memory(ended)),
-                hint=self._hint(outcome, ended, captured, report, survivors),
-            )
+        end = End(
+            outcome=outcome,
+            duration_s=duration_s,
+            ended=ended,
+            captured=captured,
+            report=report,
+            survivors=survivors,
+            peak_memory_bytes=self._peak_memory(ended),
+            reading=self._reading,
+            log_path=captured.spill_path if has_log else None,
         )
-
-    def _hint(
-        self,
-        outcome: Outcome,
-        ended: reap.Ended,
-        captured: Captured,
-        report: Report | None,
-        survivors: tuple[Survivor, ...],
-    ) -> str | None:
-        succeeded = outcome is Outcome.EXITED and ended.exit_code == 0
-        if succeeded and report is None and captured.save_error is None and not survivors:
-            return None
-        from limpet.hint import Ending, hint
-
-        request = self._request
-        return hint(
-            Ending(
-                command=request.command,
-                outcome=outcome,
-                exit_code=ended.exit_code,
-                signal=ended.signal,
-                output=captured.output,
-                total_bytes=captured.total_bytes,
-                timeout_s=request.timeout_s,
-                cap=captured.cap,
-                log_path=captured.spill_path if self._has_log else None,
-                save_error=captured.save_error,
-                reading=self._reading,
-                pipe_codes=report.pipe_codes if report else (),
-                survivors=survivors,
-            )
-        )
+        self._done(conclude(self._request, end))
 
     def _peak_memory(self, ended: reap.Ended) -> int | None:
         known = ended.max_rss_bytes if ended.max_rss_bytes > self._host_peak else 0
         return max(known, self._peak_sampled) or None
 
-    def _hand_over_pipes(self, survivors: tuple[Survivor, ...]) -> None:
-        """Give pipes that survivors hold to a process that reads on, into the run's file."""
+    def _hand_over_pipes(self, survivors: tuple[Survivor, ...]) -> bool:
+        """Give pipes that survivors hold to a reader of their own; True if it fills the run's file."""
         for pipe in self._pipes:
             self._capture.finish(pipe)
-        if any(survivor.fate == "left" for survivor in survivors) and self._pipes:
-            from limpet.process.keeper import keep_draining
+        if not self._pipes or not any(survivor.fate == "left" for survivor in survivors):
+            return False
+        from limpet.process.keeper import keep_draining
 
-            log = self._capture.log()
-            for pipe in self._pipes:
-                self._loop.remove_reader(pipe.fd)
-                # The keeper does not mask: rather than in clear, secrets are not kept at all.
-                is_kept = log is not None and pipe.mask is None
-                keep_draining(pipe.fd, log.fd if log and is_kept else None, self._request.policy)
-                self._has_log = self._has_log or is_kept
+        # The keeper does not mask: rather than in clear, secrets are not kept at all.
+        has_secrets = any(pipe.mask is not None for pipe in self._pipes)
+        log = None if has_secrets else self._capture.log()
+        for pipe in self._pipes:
+            self._loop.remove_reader(pipe.fd)
+            keep_draining(pipe.fd, log.fd if log else None, self._request.policy)
+        return log is not None
 
     def _release(self) -> None:
         self._drop_timers()

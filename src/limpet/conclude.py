@@ -1,0 +1,92 @@
+"""What is known at the end of a run becomes its result."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from limpet.launch import Request
+from limpet.output.capture import Captured
+from limpet.process.prelude import Report
+from limpet.process.reap import Ended
+from limpet.result import Outcome, Result, Survivor, Usage
+
+
+class End(NamedTuple):
+    """How a run ended."""
+
+    outcome: Outcome
+    duration_s: float
+    ended: Ended
+    captured: Captured
+    report: Report | None
+    survivors: tuple[Survivor, ...]
+    peak_memory_bytes: int | None
+    reading: str | None
+    """Who was waiting for input at the time limit, and from where."""
+    log_path: str | None
+    """Where survivors go on writing."""
+
+
+def conclude(request: Request, end: End) -> Result:
+    """Return the result of a run."""
+    captured, ended, report = end.captured, end.ended, end.report
+    cwd = report.cwd if report and request.policy.persist_cwd else request.cwd
+    return Result(
+        command=request.command,
+        display=request.command,
+        description=request.description,
+        outcome=end.outcome,
+        exit_code=ended.exit_code,
+        signal=ended.signal,
+        stdout=captured.stdout,
+        stderr=captured.stderr,
+        output=captured.output,
+        duration_s=end.duration_s,
+        truncated=captured.truncated,
+        omitted_bytes=captured.omitted_bytes,
+        omitted_lines=captured.omitted_lines,
+        total_bytes=captured.total_bytes,
+        spill_path=captured.spill_path,
+        survivors=end.survivors,
+        cwd=cwd,
+        cwd_changed=cwd != request.cwd,
+        usage=Usage(end.duration_s, ended.cpu_s, end.peak_memory_bytes),
+        hint=_hint(request, end),
+    )
+
+
+def nothing_ran(request: Request, outcome: Outcome, why: str) -> Result:
+    """Return the result of a request that was not started."""
+    return Result(
+        command=request.command,
+        display=request.command,
+        description=request.description,
+        outcome=outcome,
+        cwd=request.cwd,
+        hint=why,
+    )
+
+
+def _hint(request: Request, end: End) -> str | None:
+    succeeded = end.outcome is Outcome.EXITED and end.ended.exit_code == 0
+    if succeeded and not (end.report or end.survivors or end.captured.save_error):
+        return None
+    from limpet.hint import Ending, hint  # slow to import, and there is often nothing to say
+
+    return hint(
+        Ending(
+            command=request.command,
+            outcome=end.outcome,
+            exit_code=end.ended.exit_code,
+            signal=end.ended.signal,
+            output=end.captured.output,
+            total_bytes=end.captured.total_bytes,
+            timeout_s=request.timeout_s,
+            cap=end.captured.cap,
+            log_path=end.log_path,
+            save_error=end.captured.save_error,
+            reading=end.reading,
+            pipe_codes=end.report.pipe_codes if end.report else (),
+            survivors=end.survivors,
+        )
+    )
