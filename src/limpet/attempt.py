@@ -70,6 +70,7 @@ class Attempt:
         self._cancel = None if self._ctx is None else self._ctx.cancel
         self._listener = listener
         self.inherited: Mapping[bytes, bytes] | None = None
+        self.is_alone = False
 
     @property
     def is_cancelled(self) -> bool:
@@ -110,6 +111,7 @@ class Attempt:
             env=self._env,
             stdin=self._stdin,
             description=self._description,
+            is_alone=self.is_alone,
         )
 
     def _never_start(self, request: Request, on_done: Callable[[Result], None]) -> None:
@@ -152,7 +154,9 @@ class Attempt:
         if run is not None and self._cancel is not None and not ended:
             stop_watching = self._watch_cancel_on_asyncio(loop, run)
         try:
-            if not ended:
+            if ended:
+                await asyncio.sleep(0)  # others wait for the loop, which was kept from them
+            else:
                 await done
         except asyncio.CancelledError as error:
             assert run is not None  # noqa: S101 -- for the type checker: else it has ended

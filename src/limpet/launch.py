@@ -29,6 +29,8 @@ class Request(NamedTuple):
     stdin: bytes | int | None = None
     """What it reads, or the descriptor it reads from."""
     description: str | None = None
+    is_alone: bool = False
+    """True if no other call is under way, so that a moment may be spent on this one only."""
 
 
 class CannotStart(Exception):
@@ -112,9 +114,6 @@ def _launch(
             os.close(end)
         if stdin is not None:
             stdin.close()
-    if not reap.running_count():
-        # The new process waits behind us for our own CPU: both are sooner done if it goes first.
-        os.sched_yield()
     child = reap.Child(pid, run_id, since_ticks)
     reap.register(child)
     return Launched(child, started_s, pipes, prelude, script)

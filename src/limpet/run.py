@@ -9,7 +9,6 @@ The shell is reaped last, when nothing will be signalled any more: until then it
 from __future__ import annotations
 
 import os
-import resource
 import time
 from collections.abc import Callable
 
@@ -20,8 +19,11 @@ from limpet.loop import GuardedLoop, Loop, Timer
 from limpet.output.capture import Capture, Captured, Pipe
 from limpet.process import reap, table
 from limpet.process.exit import ExitWatch, ends_now, has_ended
+from limpet.process.memory import PeakMemory
 from limpet.result import Fate, Outcome, Result, Survivor
 
+LOOK_S = 0.003
+"""For how long a command that has no other beside it is looked at before the loop goes on."""
 ARM_S = 0.02
 """A command that ends sooner is noticed by the end of its output alone."""
 EXIT_S = 0.001
@@ -35,9 +37,6 @@ SETTLE_S = 0.02
 WAIT_POLL_S = 0.05
 """How often survivors are looked for when the policy waits for them."""
 PROGRESS_S = 1.0
-_FIRST_SAMPLE_S = 0.03
-_LAST_SAMPLE_S = 1.0
-"""Memory is sampled at intervals that double from the first to the last."""
 
 
 class Run:
@@ -73,7 +72,6 @@ class Run:
         self._seen: list[table.Process] = []
         """Members that may become orphans; ours to reap if this program is their reaper."""
         self._drained_bytes = 0
-        self._peak_sampled = 0
         self._reading: str | None = None
 
     # Start
@@ -89,19 +87,36 @@ class Run:
         self._child = launched.child
         self._started_s = launched.started_s
         self._pipes = launched.pipes
+        self._memory = PeakMemory()
         self._capture = Capture(
             self._run_id, request.policy.output, self._tell_output if self._listener else None
         )
         self._loop.call(self._go_on)
 
     def _go_on(self) -> None:
-        """Leave the shell, which is at work already, to the loop."""
+        """Leave the shell, which is at work already, to the loop; unless it has ended by then."""
+        if self._request.is_alone and self._listener is None and reap.running_count() == 1:
+            self._look_on()
+        if self._shell_ended or self._outcome is not None:
+            return
         self.resume()
-        self._later("arm", min(ARM_S, self._request.timeout_s), self._arm)
-        self._host_peak = _host_peak_bytes()
+        if self._watch is None:
+            self._later("arm", min(ARM_S, self._request.timeout_s), self._arm)
         if self._listener is not None:
             self._listener(Started(self._child.pid, self._run_id))
             self._later("progress", PROGRESS_S, self._tell_progress)
+
+    def _look_on(self) -> None:
+        """For a moment, do nothing but give way to the shell and read what it writes.
+
+        The kernel starts a child on its parent's CPU, where anything else that we do delays it; and
+        to sleep and be woken again takes longer than a short command has left to run.
+        """
+        until_s = self._started_s + min(LOOK_S, self._request.timeout_s)
+        while self._pipes and self._outcome is None and time.monotonic() < until_s:
+            os.sched_yield()
+            for pipe in tuple(self._pipes):
+                self._on_readable(pipe)
 
     # While it runs
 
@@ -112,19 +127,25 @@ class Run:
     def pause(self) -> None:
         """Stop reading, so that the command waits for whoever takes its output."""
         for pipe in self._pipes:
-            self._loop.remove_reader(pipe.fd)
+            self._unwatch(pipe)
 
     def resume(self) -> None:
         """Read, at first and after `pause`."""
         for pipe in self._pipes:
             self._loop.add_reader(pipe.fd, self._on_readable, pipe)
+            pipe.is_watched = True
+
+    def _unwatch(self, pipe: Pipe) -> None:
+        if pipe.is_watched:
+            self._loop.remove_reader(pipe.fd)
+            pipe.is_watched = False
 
     def _arm(self) -> None:
         """Begin to watch the shell itself; most are gone before, and their pipe's end tells."""
         if self._watch is None and not self._shell_ended and self._outcome is None:
             self._watch = ExitWatch(self._loop, self._child.pid, self._on_exit)
             self._arm_deadline()
-            self._later("sample", _FIRST_SAMPLE_S, self._sample_memory, _FIRST_SAMPLE_S)
+            self._memory.watch(self._loop, self._child.pid)
 
     def _arm_deadline(self) -> None:
         if "deadline" not in self._timers:
@@ -168,7 +189,7 @@ class Run:
             self._arm()
 
     def _close_pipe(self, pipe: Pipe) -> None:
-        self._loop.remove_reader(pipe.fd)
+        self._unwatch(pipe)
         pipe.close()
         self._pipes.remove(pipe)
 
@@ -176,12 +197,6 @@ class Run:
         self, name: str, delay_s: float, callback: Callable[..., object], *args: object
     ) -> None:
         self._timers[name] = self._loop.call_later(delay_s, callback, *args)
-
-    def _sample_memory(self, interval_s: float) -> None:
-        if not self._shell_ended:
-            self._peak_sampled = max(self._peak_sampled, table.peak_memory(self._child.pid))
-            longer = min(interval_s * 2, _LAST_SAMPLE_S)
-            self._later("sample", longer, self._sample_memory, longer)
 
     def _tell_output(self, stream: Stream, data: bytes) -> None:
         if self._listener is not None:
@@ -268,17 +283,8 @@ class Run:
         if self._outcome is None and self._launched is not None:
             self._outcome = outcome
             if outcome is Outcome.TIMED_OUT:
-                self._reading = self._find_reading()
+                self._reading = table.blocked_member(*self._child)
             self._kill(())
-
-    def _find_reading(self) -> str | None:
-        """Return who waits for input that nobody gives, before it is killed."""
-        child = self._child
-        members = table.members(child.pid, child.run_id, child.since_ticks)
-        for pid in (child.pid, *(member.pid for member in members)):
-            if source := table.blocked_read(pid):
-                return f"{table.command_line(pid)} was waiting to read from {source}"
-        return None
 
     def _kill(self, killed: tuple[Survivor, ...]) -> None:
         self._drop_timers()
@@ -330,18 +336,14 @@ class Run:
             captured=captured,
             report=report,
             survivors=survivors,
-            peak_memory_bytes=self._peak_memory(ended),
+            peak_memory_bytes=self._memory.bytes(ended),
             reading=self._reading,
             log_path=captured.spill_path if has_log else None,
         )
         self._done(conclude(self._request, end))
 
-    def _peak_memory(self, ended: reap.Ended) -> int | None:
-        known = ended.max_rss_bytes if ended.max_rss_bytes > self._host_peak else 0
-        return max(known, self._peak_sampled) or None
-
     def _hand_over_pipes(self, survivors: tuple[Survivor, ...]) -> bool:
-        """Give pipes that survivors hold to a reader of their own; True if it fills the run's file."""
+        """Give pipes that survivors hold a reader of their own; True if it fills the run's file."""
         for pipe in self._pipes:
             self._capture.finish(pipe)
         if not self._pipes or not any(survivor.fate == "left" for survivor in survivors):
@@ -352,12 +354,13 @@ class Run:
         has_secrets = any(pipe.mask is not None for pipe in self._pipes)
         log = None if has_secrets else self._capture.log()
         for pipe in self._pipes:
-            self._loop.remove_reader(pipe.fd)
+            self._unwatch(pipe)
             keep_draining(pipe.fd, log.fd if log else None, self._request.policy)
         return log is not None
 
     def _release(self) -> None:
         self._drop_timers()
+        self._memory.stop()
         if self._watch is not None:
             self._watch.close()
         for pipe in tuple(self._pipes):
@@ -383,8 +386,3 @@ class Run:
 
 def _survivors(processes: list[table.Process], fate: Fate) -> tuple[Survivor, ...]:
     return tuple(Survivor(p.pid, table.command_line(p.pid), fate) for p in processes)
-
-
-def _host_peak_bytes() -> int:
-    # The kernel counts resident pages per CPU and adds up late: a little more than it says.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * reap.RSS_UNIT + (1 << 20)

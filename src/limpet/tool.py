@@ -52,6 +52,7 @@ class Bash:
                 from limpet import login
 
                 attempt.inherited = await login.read(loop, self.policy)
+            attempt.is_alone = self._turns.in_use == 1
             return await attempt.on_asyncio(loop)
         finally:
             if has_turn:
@@ -66,6 +67,7 @@ class Bash:
                 from limpet import login
 
                 attempt.inherited = login.read_sync(self.policy)
+            attempt.is_alone = self._turns.in_use == 1
             return attempt.on_selector(SelectorLoop())
         finally:
             if has_turn:

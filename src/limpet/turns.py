@@ -11,9 +11,15 @@ class Turns:
     """At most so many at once; the others are called in the order in which they came."""
 
     def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
         self._free = at_once
         self._waiting: deque[Callable[[], None]] = deque()
         self._lock = threading.Lock()
+
+    @property
+    def in_use(self) -> int:
+        """How many have a turn now."""
+        return self._at_once - self._free
 
     def take(self, on_turn: Callable[[], None] | None = None) -> bool:
         """Take a turn now, or be called on whichever thread gives one back."""

@@ -31,6 +31,8 @@ class Pipe:
     def __init__(self, fd: int, stream: Stream, secrets: tuple[bytes, ...]) -> None:
         self.fd = fd
         self.stream: Stream = stream
+        self.is_watched = False
+        """True while a loop calls back for it."""
         self.mask = Mask(secrets) if secrets else None
         self.flood: bytearray | None = None
         os.set_blocking(fd, False)

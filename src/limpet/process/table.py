@@ -136,6 +136,14 @@ def blocked_read(pid: int) -> str | None:
     return target if target.startswith("/") else None
 
 
+def blocked_member(leader: int, run_id: str, since_ticks: int) -> str | None:
+    """Say which process of a run, the shell included, waits for input that nobody gives."""
+    for pid in (leader, *(process.pid for process in members(leader, run_id, since_ticks))):
+        if source := blocked_read(pid):
+            return f"{command_line(pid)} was waiting to read from {source}"
+    return None
+
+
 def peak_memory(pid: int) -> int:
     """Return the largest resident size, in bytes, that a process or a descendant of it has had."""
     peak, pending = 0, [pid]
