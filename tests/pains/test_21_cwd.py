@@ -70,8 +70,8 @@ def test_calls_at_once_do_not_move_each_other(persistent: limpet.Bash, tmp_path:
         assert move.cwd == "/"
         assert context.cwd == "/"
         first, second = await asyncio.gather(
-            persistent.run("cd /usr", ctx=context),
-            persistent.run("cd /etc; sleep 0.3", ctx=context),
+            persistent.run("sleep 0.1; cd /usr", ctx=context),
+            persistent.run("cd /etc; sleep 0.4", ctx=context),
         )
         assert (first.cwd, second.cwd) == ("/usr", "/etc")
         assert context.cwd == "/usr"  # it was there first; the other started before that
