@@ -1,14 +1,15 @@
 # Everything here works on a machine with python3 (3.11 or newer, with venv), git, make and bash.
 PYTHON ?= python3
 BIN := .venv/bin
-CMD ?= printf 'hello from \033[1mbash\033[0m %s\n' "$$BASH_VERSION"; git --version; \
+# Taken as it is, dollars included: make does not expand it.
+CMD ?= printf 'hello from \033[1mbash\033[0m %s\n' "$BASH_VERSION"; git --version; \
        echo 'a warning' >&2; seq 3 | xargs -I@ sh -c 'sleep 0.5; echo "step @ of 3"'; \
        (sleep 5 >/dev/null 2>&1 &); nproc
 
 .PHONY: run test check venv bench picture format clean
 
 run: venv ## run a real command through limpet: make run CMD='ls -la'
-	@$(BIN)/limpet run --summary --description 'make run' -- '$(subst ','\'',$(CMD))'
+	@$(BIN)/limpet run --summary --description 'make run' -- '$(subst ','\'',$(value CMD))'
 
 test: venv ## run the tests
 	$(BIN)/python -m pytest

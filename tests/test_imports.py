@@ -14,6 +14,7 @@ import limpet
 ROOT = Path(limpet.__file__).parent
 
 FLOW = [
+    {"_platform"},
     {"errors", "result", "events", "policy", "context", "state", "loop", "turns"},
     {"command"},
     {"process"},
@@ -83,3 +84,12 @@ def test_a_run_imports_neither_a_third_party_nor_asyncio() -> None:
     imported = set(_run(code).split())
     assert imported - sys.stdlib_module_names == {"limpet"}
     assert imported.isdisjoint({"asyncio", "subprocess", "tempfile", "shutil", "pathlib"})
+
+
+def test_windows_is_refused_at_import_with_the_way_out() -> None:
+    code = (
+        "import sys; sys.platform = 'win32'\n"
+        "try: import limpet\n"
+        "except ImportError as error: print(error)"
+    )
+    assert "inside WSL" in _run(code)

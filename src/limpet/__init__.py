@@ -1,5 +1,6 @@
 """limpet: the bash tool for LLM agents."""
 
+import limpet._platform  # noqa: F401 -- before anything that another platform has not
 from limpet.context import ToolContext
 from limpet.errors import CommandFailed, CommandRefused, LimpetError, SpawnFailed
 from limpet.policy import EnvironmentPolicy, OutputPolicy, Policy

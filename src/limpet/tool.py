@@ -17,8 +17,6 @@ from limpet.turns import Turns
 if TYPE_CHECKING:
     import asyncio
 
-    from limpet.backlog import Backlog
-
 
 class Bash:
     """Runs shell commands under one policy.
@@ -42,21 +40,7 @@ class Bash:
             TypeError: An argument is of the wrong type; nothing ran.
             ValueError: An argument is out of range; nothing ran.
         """
-        import asyncio
-
-        loop = asyncio.get_running_loop()
-        attempt = Attempt(self.policy, command, call)
-        has_turn = self._turns.take() or await self._await_turn(loop, attempt)
-        try:
-            if self.policy.environment.login:
-                from limpet import login
-
-                attempt.inherited = await login.read(loop, self.policy)
-            attempt.is_alone = self._turns.in_use == 1
-            return await attempt.on_asyncio(loop)
-        finally:
-            if has_turn:
-                self._turns.give_back()
+        return await self._drive(Attempt(self.policy, command, call))
 
     def run_sync(self, command: str, **call: Unpack[Call]) -> Result:
         """Do the same as `run` without an event loop, blocking the thread."""
@@ -85,7 +69,8 @@ class Bash:
 
         news = asyncio.Event()
         backlog = Backlog(news.set)
-        running = asyncio.create_task(self._run_for(backlog, command, call))
+        attempt = Attempt(self.policy, command, call, backlog.put)
+        running = asyncio.create_task(self._drive(attempt))
         running.add_done_callback(lambda _: news.set())
         try:
             while True:
@@ -101,18 +86,18 @@ class Bash:
             running.cancel()
             await _end_of(running)
 
-    async def _run_for(self, backlog: Backlog, command: str, call: Call) -> None:
+    async def _drive(self, attempt: Attempt) -> Result:
         import asyncio
 
         loop = asyncio.get_running_loop()
-        attempt = Attempt(self.policy, command, call, backlog.put)
         has_turn = self._turns.take() or await self._await_turn(loop, attempt)
         try:
             if self.policy.environment.login:
                 from limpet import login
 
                 attempt.inherited = await login.read(loop, self.policy)
-            await attempt.on_asyncio(loop)
+            attempt.is_alone = self._turns.in_use == 1
+            return await attempt.on_asyncio(loop)
         finally:
             if has_turn:
                 self._turns.give_back()
@@ -173,7 +158,7 @@ class Bash:
         return True
 
 
-async def _end_of(task: asyncio.Task[None]) -> None:
+async def _end_of(task: asyncio.Task[Result]) -> None:
     """Wait for the end of a task that was cancelled, whatever else is cancelled meanwhile."""
     import asyncio
 
