@@ -100,7 +100,7 @@ class Run:
         if self._shell_ended or self._outcome is not None:
             return
         self.resume()
-        if self._watch is None:
+        if self._pipes:  # else the end of the output has led to something already
             self._later("arm", min(ARM_S, self._request.timeout_s), self._arm)
         if self._listener is not None:
             self._listener(Started(self._child.pid, self._run_id))

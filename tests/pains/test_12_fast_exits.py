@@ -8,6 +8,7 @@ import pytest
 
 import limpet
 from limpet.process import exit as exit_watch
+from limpet.process import spawn
 
 ROUNDS = 300
 COMMAND = "echo out; echo err >&2; exit 3"
@@ -38,6 +39,20 @@ def test_every_result_is_complete_without_pidfd(
     assert held.output == "x\n"
     timed_out = bash.run_sync("echo x; sleep 30", timeout_s=0.2)
     assert timed_out.outcome is limpet.Outcome.TIMED_OUT
+
+
+def test_every_result_is_complete_where_only_popen_is_known(
+    bash: limpet.Bash, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Python newer than those whose fork_exec is known falls back to subprocess itself."""
+    monkeypatch.setattr(spawn, "_HAS_FORK_EXEC", False)
+    results = [bash.run_sync(COMMAND) for _ in range(20)]
+    assert {(r.output, r.exit_code) for r in results} == {("out\nerr\n", 3)}
+    assert bash.run_sync("echo $0; ls /proc/self/fd").output.split() == ["bash", *"0123"]
+    missing = bash.run_sync("true", ctx=limpet.ToolContext("/no-such-place"))
+    assert missing.outcome is limpet.Outcome.FAILED_TO_START
+    killed = bash.run_sync("setsid sleep 60 & sleep 60", timeout_s=0.2)
+    assert killed.outcome is limpet.Outcome.TIMED_OUT
 
 
 def test_what_is_written_right_before_the_end_is_read_whatever_its_size(bash: limpet.Bash) -> None:
