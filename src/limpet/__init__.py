@@ -3,9 +3,10 @@
 import limpet._platform  # noqa: F401 -- before anything that another platform has not
 from limpet.context import ToolContext
 from limpet.errors import CommandFailed, CommandRefused, LimpetError, SpawnFailed
-from limpet.policy import EnvironmentPolicy, OutputPolicy, Policy
+from limpet.policy import EnvironmentPolicy, OutputPolicy, PermissionPolicy, Policy, RulePolicy
 from limpet.result import Outcome, Result
-from limpet.tool import Bash
+from limpet.tool import Bash, check
+from limpet.verdict import Verdict
 
 __version__ = "0.1.0"
 
@@ -17,8 +18,12 @@ __all__ = [
     "LimpetError",
     "Outcome",
     "OutputPolicy",
+    "PermissionPolicy",
     "Policy",
     "Result",
+    "RulePolicy",
     "SpawnFailed",
     "ToolContext",
+    "Verdict",
+    "check",
 ]

@@ -12,7 +12,7 @@ from limpet.context import ToolContext
 from limpet.events import Finished, RawEvent
 from limpet.launch import Request
 from limpet.loop import Loop, SelectorLoop
-from limpet.policy import Policy, check_timeout
+from limpet.policy import Approval, Policy, check_timeout
 from limpet.process import env as environment
 from limpet.result import Outcome, Result
 from limpet.run import Run
@@ -20,8 +20,17 @@ from limpet.run import Run
 if TYPE_CHECKING:
     import asyncio
 
+    from limpet.safety.guard import Guard
+    from limpet.verdict import Verdict
+
 CANCEL_POLL_S = 0.05
 """How often a cancel that cannot be awaited is looked at: a threading.Event, or without asyncio."""
+
+
+_HOW_TO_ALLOW = (
+    "Nobody was there to approve it: give the policy an `approve`, add the command to its"
+    " permissions' `allow`, or put the rule's id in its rules' `off`."
+)
 
 
 class Call(TypedDict, total=False):
@@ -69,6 +78,8 @@ class Attempt:
         self._ctx = call.get("ctx")
         self._cancel = None if self._ctx is None else self._ctx.cancel
         self._listener = listener
+        self._verdict: Verdict | None = None
+        self._refusal: str | None = None
         self.inherited: Mapping[bytes, bytes] | None = None
         self.is_alone = False
 
@@ -82,17 +93,43 @@ class Attempt:
         """How often whoever waits should ask `is_cancelled`; None if there is nothing to ask."""
         return None if self._cancel is None else CANCEL_POLL_S
 
+    def check(self, guard: Guard | None) -> Approval | None:
+        """Put the command to the rules; return what must be approved before it may begin."""
+        if guard is None:
+            return None
+        verdict = self._verdict = guard.check(self._command)
+        if verdict.decision == "deny":
+            self._refusal = verdict.describe()
+        elif verdict.decision == "ask" and self._policy.approve is None:
+            self._refusal = f"{verdict.describe()} {_HOW_TO_ALLOW}"
+        elif verdict.decision == "ask":
+            return Approval(
+                command=self._command,
+                verdict=verdict,
+                description=self._description,
+                ctx=self._ctx,
+            )
+        return None
+
+    def decline(self, question: Approval) -> None:
+        """Note that a command was not approved: then it never starts."""
+        self._refusal = f"not approved. It {question.verdict.describe()}"
+
     def begin(
         self,
         loop: Loop,
         on_done: Callable[[Result], None],
         on_crash: Callable[[Exception], None],
     ) -> Run | None:
-        """Start the run, unless the conversation is cancelled already: then it never starts."""
+        """Start the run, unless it is cancelled already, or refused: then it never starts."""
         start = self._ctx.cwd if self._ctx else None
         request = self._request(start)
         if self.is_cancelled:
-            self._never_start(request, on_done)
+            why = "cancelled before it started: nothing ran"
+            self._never_start(request, Outcome.CANCELLED, why, on_done)
+            return None
+        if self._refusal is not None:
+            self._never_start(request, Outcome.REFUSED, self._refusal, on_done)
             return None
         if self._ctx is not None and self._policy.persist_cwd:
             on_done = self._moving(self._ctx, start, on_done)
@@ -111,12 +148,14 @@ class Attempt:
             env=self._env,
             stdin=self._stdin,
             description=self._description,
+            verdict=self._verdict,
             is_alone=self.is_alone,
         )
 
-    def _never_start(self, request: Request, on_done: Callable[[Result], None]) -> None:
-        why = "cancelled before it started: nothing ran"
-        result = nothing_ran(request, Outcome.CANCELLED, why)
+    def _never_start(
+        self, request: Request, outcome: Outcome, why: str, on_done: Callable[[Result], None]
+    ) -> None:
+        result = nothing_ran(request, outcome, why)
         if self._listener is not None:
             self._listener(Finished(result))
         on_done(result)

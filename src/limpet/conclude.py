@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from limpet.command.display import display
 from limpet.launch import Request
 from limpet.output.capture import Captured
 from limpet.process.prelude import Report
@@ -33,7 +34,7 @@ def conclude(request: Request, end: End) -> Result:
     cwd = report.cwd if report and request.policy.persist_cwd else request.cwd
     return Result(
         command=request.command,
-        display=request.command,
+        display=display(request.command, request.cwd),
         description=request.description,
         outcome=end.outcome,
         exit_code=ended.exit_code,
@@ -51,6 +52,7 @@ def conclude(request: Request, end: End) -> Result:
         cwd=cwd,
         cwd_changed=cwd != request.cwd,
         usage=Usage(end.duration_s, ended.cpu_s, end.peak_memory_bytes),
+        verdict=request.verdict,
         hint=_hint(request, end),
     )
 
@@ -59,10 +61,11 @@ def nothing_ran(request: Request, outcome: Outcome, why: str) -> Result:
     """Return the result of a request that was not started."""
     return Result(
         command=request.command,
-        display=request.command,
+        display=display(request.command, request.cwd),
         description=request.description,
         outcome=outcome,
         cwd=request.cwd,
+        verdict=request.verdict,
         hint=why,
     )
 

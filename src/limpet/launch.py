@@ -14,6 +14,7 @@ from limpet.output.capture import Pipe
 from limpet.policy import Policy
 from limpet.process import env, reap, spawn, table
 from limpet.process.prelude import AnonymousFile, Prelude, Report
+from limpet.verdict import Verdict
 
 
 class Request(NamedTuple):
@@ -29,6 +30,8 @@ class Request(NamedTuple):
     stdin: bytes | int | None = None
     """What it reads, or the descriptor it reads from."""
     description: str | None = None
+    verdict: Verdict | None = None
+    """What the rules say about it, if there are any."""
     is_alone: bool = False
     """True if no other call is under way, so that a moment may be spent on this one only."""
 

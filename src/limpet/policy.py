@@ -1,12 +1,17 @@
-"""What a host decides once for all calls: limits, environment, output, survivors."""
+"""What a host decides once for all calls: limits, environment, output, rules, permissions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from limpet.context import ToolContext
+    from limpet.safety.rule import Rule
+    from limpet.verdict import Verdict
 
 SECRET_PATTERNS = (
     "*KEY*",
@@ -36,6 +41,10 @@ def _check_number(name: str, value: float, *, unit: str, may_be_zero: bool = Fal
     if not (0 < value < math.inf or (may_be_zero and value == 0)):
         least = "0 or more" if may_be_zero else "positive"
         raise ValueError(f"{name} must be {least} and finite, not {value!r}")
+
+
+Pack = Literal["default", "strict", "none"]
+"""The name of a set of rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +98,70 @@ class OutputPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RulePolicy:
+    """Which commands are refused whoever asks."""
+
+    pack: Pack = "default"
+    """`strict` also forbids pieces of text, and most special characters."""
+    off: tuple[str, ...] = ()
+    """Ids of rules to leave out."""
+    blocked_patterns: tuple[str, ...] = ()
+    """Text that no command may contain."""
+    extra: tuple[Rule, ...] = ()
+    """Rules of the host's own."""
+
+    def __post_init__(self) -> None:
+        if self.pack not in ("default", "strict", "none"):
+            raise ValueError(f"pack must be 'default', 'strict' or 'none', not {self.pack!r}")
+        for name in ("off", "blocked_patterns"):
+            _check_strings(name, getattr(self, name))
+        if "" in self.blocked_patterns:
+            raise ValueError("a blocked pattern must not be empty: every command contains that")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionPolicy:
+    """Which commands may run, by patterns such as `git commit *`.
+
+    `deny` and `ask` need one match anywhere in a line; `allow` needs every command of it covered.
+    """
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    unmatched: Literal["allow", "ask", "deny"] | None = None
+    """What becomes of the rest; by default it is allowed, or asked about if `allow` is given."""
+
+    def __post_init__(self) -> None:
+        for name in ("allow", "deny", "ask"):
+            _check_strings(name, getattr(self, name))
+            if not all(text.partition(">")[0].strip() for text in getattr(self, name)):
+                raise ValueError(f"each pattern of {name} must name a command")
+        if self.unmatched not in (None, "allow", "ask", "deny"):
+            raise ValueError(f"unmatched must be 'allow', 'ask' or 'deny', not {self.unmatched!r}")
+
+
+def _check_strings(name: str, values: object) -> None:
+    if isinstance(values, str):
+        raise TypeError(f"{name} takes a tuple of strings, not one string")
+    if not isinstance(values, tuple) or not all(isinstance(value, str) for value in values):
+        raise TypeError(f"{name} takes a tuple of strings, not {values!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """What a host is asked to approve."""
+
+    command: str
+    verdict: Verdict
+    """What speaks against it."""
+    description: str | None
+    """What the command is for, as the caller said."""
+    ctx: ToolContext | None
+    """The conversation that it belongs to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """Everything about running commands that does not belong to one conversation."""
 
@@ -107,9 +180,22 @@ class Policy:
     """How many commands of one `Bash` run at once; further calls wait for their turn."""
     shell: str = "bash"
     """The bash to run: a name to be found on PATH, or a path."""
+    rules: RulePolicy = RulePolicy()
+    """The commands to refuse; also the name of a pack: `default`, `strict` or `none`."""
+    permissions: PermissionPolicy = PermissionPolicy()
+    approve: Callable[[Approval], bool | Awaitable[bool]] | None = None
+    """Asked about a command that needs approval; without it such a command is refused."""
 
     def __post_init__(self) -> None:
         check_timeout(self.timeout_s)
+        if isinstance(self.rules, str):
+            object.__setattr__(self, "rules", RulePolicy(pack=self.rules))
+        if not isinstance(self.rules, RulePolicy):
+            raise TypeError(f"rules must be a RulePolicy or the name of a pack, not {self.rules!r}")
+        if not isinstance(self.permissions, PermissionPolicy):
+            raise TypeError(f"permissions must be a PermissionPolicy, not {self.permissions!r}")
+        if self.approve is not None and not callable(self.approve):
+            raise TypeError(f"approve must be callable, not {self.approve!r}")
         if self.survivors not in ("adopt", "wait", "kill"):
             raise ValueError(f"survivors must be 'adopt', 'wait' or 'kill', not {self.survivors!r}")
         _check_number("kill_grace_s", self.kill_grace_s, unit="seconds", may_be_zero=True)

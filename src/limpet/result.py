@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from limpet.errors import CommandFailed, CommandRefused, SpawnFailed
+from limpet.verdict import Verdict
 
 
 class Outcome(enum.StrEnum):
@@ -90,8 +91,8 @@ class Result:
     """The mode in force; None when the command ran unjailed."""
     usage: Usage | None = None
     """None when nothing ran."""
-    verdict: None = None
-    """None when no rule was consulted."""
+    verdict: Verdict | None = None
+    """What the rules and permissions say; None when there were none to ask."""
     hint: str | None = None
     """What a person would add: the limit that was met, the name not found, the way forward."""
 
@@ -139,6 +140,8 @@ def _plain(value: object) -> object:
     match value:
         case enum.Enum():
             return value.value
+        case Verdict():
+            return value.to_dict()
         case tuple():
             return [_plain(item) for item in value]
         case Survivor() | Usage():

@@ -1,4 +1,4 @@
-"""`Bash`: run, run_sync, stream. Orchestration only; `run.py` does the work."""
+"""`Bash`: run, run_sync, stream, check. Orchestration only; `run.py` does the work."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Unpack
 from limpet.attempt import Attempt, Call
 from limpet.events import Event, Finished, RawEvent
 from limpet.loop import Loop, SelectorLoop
-from limpet.policy import Policy
+from limpet.policy import Approval, Pack, PermissionPolicy, Policy, RulePolicy
 from limpet.result import Result
 from limpet.run import Run
 from limpet.turns import Turns
+from limpet.verdict import Verdict
 
 if TYPE_CHECKING:
     import asyncio
+
+    from limpet.safety.guard import Guard
 
 
 class Bash:
@@ -30,6 +33,9 @@ class Bash:
             raise TypeError("give a Policy or the fields of one, not both")
         self.policy = policy or Policy(**fields)  # type: ignore[arg-type]  # checked by Policy itself
         self._turns = Turns(self.policy.max_concurrent)
+        has_rules = self.policy.rules != RulePolicy(pack="none")
+        self._is_checked = has_rules or self.policy.permissions != PermissionPolicy()
+        self._guard: Guard | None = None
 
     async def run(self, command: str, **call: Unpack[Call]) -> Result:
         """Run a command and return what it came to, whatever that is.
@@ -45,6 +51,7 @@ class Bash:
     def run_sync(self, command: str, **call: Unpack[Call]) -> Result:
         """Do the same as `run` without an event loop, blocking the thread."""
         attempt = Attempt(self.policy, command, call)
+        self._ask_now(attempt)
         has_turn = self._turns.take() or self._wait_for_turn(attempt)
         try:
             if self.policy.environment.login:
@@ -90,6 +97,9 @@ class Bash:
         import asyncio
 
         loop = asyncio.get_running_loop()
+        question = attempt.check(self._get_guard())
+        if question is not None and not await _approved(self.policy, question):
+            attempt.decline(question)
         has_turn = self._turns.take() or await self._await_turn(loop, attempt)
         try:
             if self.policy.environment.login:
@@ -112,7 +122,33 @@ class Bash:
         **call: Unpack[Call],
     ) -> Run | None:
         """Start a command on a loop of the caller's own, who drives it; None if it never starts."""
-        return Attempt(self.policy, command, call, listener).begin(loop, on_done, on_crash)
+        attempt = Attempt(self.policy, command, call, listener)
+        self._ask_now(attempt)
+        return attempt.begin(loop, on_done, on_crash)
+
+    def check(self, command: str) -> Verdict:
+        """Return what the policy's rules and permissions say of a command; nothing runs."""
+        guard = self._get_guard()
+        return Verdict(command, "allow") if guard is None else guard.check(command)
+
+    def _get_guard(self) -> Guard | None:
+        """Return what checks commands; None if the policy has nothing to check."""
+        if self._guard is None and self._is_checked:
+            from limpet.safety.guard import Guard  # slow to import, and not needed before
+
+            self._guard = Guard(self.policy.rules, self.policy.permissions)
+        return self._guard
+
+    def _ask_now(self, attempt: Attempt) -> None:
+        """Have a command approved where nothing can be awaited."""
+        question = attempt.check(self._get_guard())
+        if question is None or self.policy.approve is None:
+            return
+        answer = self.policy.approve(question)
+        if not isinstance(answer, bool):
+            raise TypeError("approve must return a bool here; with `run` it may be awaitable")
+        if not answer:
+            attempt.decline(question)
 
     async def _await_turn(self, loop: asyncio.AbstractEventLoop, attempt: Attempt) -> bool:
         """Wait for a turn; False if the conversation was cancelled before there was one."""
@@ -156,6 +192,29 @@ class Bash:
                 self._turns.give_back()
             raise
         return True
+
+
+def check(command: str, rules: RulePolicy | Pack = "default") -> Verdict:
+    """Return what the rules say of a command; nothing runs."""
+    if not isinstance(command, str):
+        raise TypeError(f"the command must be a string, not {type(command).__name__}")
+    if isinstance(rules, RulePolicy):
+        return Bash(rules=rules).check(command)
+    if rules not in _packs:
+        _packs[rules] = Bash(rules=rules)
+    return _packs[rules].check(command)
+
+
+_packs: dict[str, Bash] = {}
+"""One for each pack that `check` was asked about."""
+
+
+async def _approved(policy: Policy, question: Approval) -> bool:
+    assert policy.approve is not None  # noqa: S101 -- for the type checker: else none is asked
+    answer = policy.approve(question)
+    if not isinstance(answer, bool):
+        answer = await answer
+    return answer is True
 
 
 async def _end_of(task: asyncio.Task[Result]) -> None:

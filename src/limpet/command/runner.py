@@ -1,0 +1,153 @@
+"""What a simple command runs besides itself, and what holds after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from limpet.command.inner import Inner
+from limpet.command.model import Command, Line, Redirect, Word
+from limpet.command.printed import printed
+from limpet.command.scope import Scope
+from limpet.command.unwrap import unwrap
+from limpet.command.words import REMOTE, UNKNOWN, is_connection
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+DEEPEST = 12
+"""How many scripts in scripts and functions in functions are followed."""
+
+ReadScript = Callable[[str, int | None, Word, Command, Scope, str | None], str]
+"""Reads the script that a command runs, and returns what it prints."""
+ReadOutput = Callable[["Node", Scope, str], None]
+"""Reads a `>(…)` that a command prints to."""
+
+
+class Runner:
+    """Notes the commands of one script in the line that they belong to."""
+
+    def __init__(
+        self,
+        line: Line,
+        text: str,
+        offset: int | None,
+        caller: Command | None,
+        read_script: ReadScript,
+        read_output: ReadOutput,
+    ) -> None:
+        self._line = line
+        self._text = text
+        self._offset = offset
+        self._caller = caller
+        self._read_script = read_script
+        self._read_output = read_output
+        self.outputs: list[Node] = []
+        """`>(…)` of the command at hand: read after it."""
+        self.function = ""
+        self.siblings: list[Command] = []
+        """The commands of the function so far."""
+        self.loops = 0
+        """How many loops lie around."""
+
+    def add(self, command: Command) -> None:
+        """Note a command."""
+        if self.function:
+            command.function = self.function
+            command.siblings = self.siblings
+            self.siblings.append(command)
+            command.is_repeated = self.loops > 0
+        if command.caller is None:
+            command.caller = self._caller
+        self._line.commands.append(command)
+
+    def run(self, command: Command, scope: Scope, feed: str | None) -> str:
+        """Note a command and all that it runs; return what it prints."""
+        if command.redirects:
+            given = given_input(command.redirects, scope)
+            feed = feed if given is None else given
+            _note_connections(command, scope)
+        command.feed = feed
+        self.add(command)
+        if command.name in scope.functions and scope.depth < DEEPEST:
+            return self._call_function(command, scope)
+        prints = None
+        for inner in unwrap(command):
+            prints = self._run_inner(inner, command, scope)
+        _note_values(command, scope)
+        prints = printed(command) if prints is None else prints
+        while self.outputs:
+            self._read_output(self.outputs.pop(), scope.child(), prints)
+        return prints
+
+    def _run_inner(self, inner: Inner, command: Command, scope: Scope) -> str:
+        feed = command.feed if inner.reads_input else None
+        if inner.words is not None:
+            run = Command(inner.words, inner.words[0].start, inner.words[-1].end)
+            run.caller = command
+            run.redirects = tuple(r for r in command.redirects if r.operator not in ("<<", "<<<"))
+            return self.run(run, scope, feed)
+        own = scope if inner.is_same_shell else scope.child()
+        if inner.arguments is not None:
+            own.variables |= {given.name: given.value for given in command.assignments}
+            own.pass_arguments(inner.arguments)
+        own.depth += 1
+        offset = self._offset_of(inner.script, inner.origin)
+        prints = self._read_script(inner.script, offset, inner.origin, command, own, feed)
+        own.depth -= 1
+        return prints
+
+    def _offset_of(self, script: str, origin: Word) -> int | None:
+        """Return where a script stands in the line, if it stands there as it is."""
+        if self._offset is None:
+            return None
+        start, end = origin.start - self._offset, origin.end - self._offset
+        place = self._text.find(script, start, end) if script else -1
+        return None if place < 0 else self._offset + place
+
+    def _call_function(self, command: Command, scope: Scope) -> str:
+        """Read a function's body again, for the arguments of this call."""
+        walk, body = scope.functions[command.name]
+        inner = scope.child()
+        del inner.functions[command.name]
+        inner.pass_arguments([word.value for word in command.words])
+        return walk.call(body, inner, command.feed)
+
+
+def given_input(redirects: Iterable[Redirect], scope: Scope) -> str | None:
+    """Return what redirects put on standard input; None if they leave it alone."""
+    feed = None
+    for redirect in redirects:
+        if redirect.descriptor not in ("", "0"):
+            continue
+        target = redirect.target
+        match redirect.operator:
+            case "<<" | "<<<":
+                feed = target.value
+            case "<" | "<>" | "<&":
+                is_remote = is_connection(target.value) or target.value in scope.connections
+                feed = REMOTE if is_remote else target.prints or UNKNOWN
+    return feed
+
+
+def _note_connections(command: Command, scope: Scope) -> None:
+    if command.name == "exec" and len(command.words) == 1:
+        for redirect in command.redirects:
+            if is_connection(redirect.target.value):
+                default = "0" if "<" in redirect.operator else "1"
+                scope.connections.add(redirect.descriptor or default)
+    named = {r.target.value for r in command.redirects if r.operator in ("<&", ">&")}
+    command.is_connected = not named.isdisjoint(scope.connections)
+
+
+def _note_values(command: Command, scope: Scope) -> None:
+    """`read name`, `set -- values`: variables that are set by a command."""
+    if command.name == "read":
+        value = UNKNOWN if command.feed is None else command.feed.rstrip("\n")
+        for word in command.arguments:
+            if word.value.isidentifier():
+                scope.variables[word.value] = value
+    elif command.name == "set":
+        values = [word.value for word in command.arguments]
+        if "--" in values:
+            scope.pass_arguments(values[values.index("--") :])

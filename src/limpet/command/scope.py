@@ -1,0 +1,50 @@
+"""What a line has set so far: variables, functions, and descriptors that are connections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from limpet.command.words import HERE, HOME, UNKNOWN, join
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from limpet.command.walk import Walk
+
+_ENVIRONMENT = {"HOME": HOME, "PWD": HERE, "SHELL": "/bin/bash", "IFS": " ", "0": "$0"}
+
+
+class Scope:
+    """The names that a shell knows at one place in the line."""
+
+    __slots__ = ("connections", "depth", "functions", "variables")
+
+    def __init__(self) -> None:
+        self.variables: dict[str, str] = {}
+        self.functions: dict[str, tuple[Walk, Node]] = {}
+        """Their bodies, and whose they are."""
+        self.connections: set[str] = set()
+        """Numbers of descriptors that were opened on /dev/tcp."""
+        self.depth = 0
+        """How many scripts, functions and subshells lie around this place."""
+
+    def child(self) -> Scope:
+        """Return a copy for a subshell, whose assignments are its own."""
+        scope = Scope()
+        scope.variables = self.variables.copy()
+        scope.functions = self.functions.copy()
+        scope.connections = self.connections.copy()
+        scope.depth = self.depth + 1
+        return scope
+
+    def lookup(self, name: str) -> str:
+        """Return a variable's value. Where it may have several, it is the one given last."""
+        value = self.variables.get(name)
+        return _ENVIRONMENT.get(name, UNKNOWN) if value is None else value
+
+    def pass_arguments(self, values: Sequence[str]) -> None:
+        """Set `$0`, `$1`, `$2` … and `$@`."""
+        for place, value in enumerate(values):
+            self.variables[str(place)] = value
+        self.variables["@"] = self.variables["*"] = join(values[1:])

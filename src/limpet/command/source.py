@@ -1,0 +1,313 @@
+"""The text as tree-sitter is given it: what its grammar misreads is masked, byte for byte.
+
+The grammar loses a pipeline after a here-document's operator, does not look for backticks in a
+body, and knows neither `<>` nor `${ list; }`. So bodies are taken out here: the operator becomes
+an input redirect of the same length, the body blanks, and offsets stay what they were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Heredoc(NamedTuple):
+    """One here-document: where its operator is, and what it feeds to its command."""
+
+    start: int
+    """Of the operator."""
+    body_start: int
+    body_end: int
+    is_literal: bool
+    """True if its delimiter is quoted: nothing in it is expanded."""
+    strips_tabs: bool
+
+
+class Masked(NamedTuple):
+    """Text for the parser, and what was taken out of it."""
+
+    text: str
+    heredocs: dict[int, Heredoc]
+    """By the offset of the operator."""
+    is_too_deep: bool
+    """True if it nests, or pipes, beyond what the parser takes in reasonable time."""
+
+
+_NEEDS_MASK = re.compile(
+    r"<<|<>|\$\{[\s|]|\b(?:time|coproc)\b[^\n;&|]*[({]|\{[^\s{}]*[,.][^\s{}]*\}"
+)
+_SIGN = re.compile(
+    r"""\\.|'|\$'|"|`|\$\(\(|\$\(|\$\{|\(\(|\)\)|[(){}]|<<<|<<-?|<>|[<>]&|&>|>\||\#|\n|\|\||&&|[|&;]
+    |\b(?:case|esac|time|coproc)\b""",
+    re.X | re.S,
+)
+_HARD = re.compile(r"[|({<]")
+_MANY_HARD = 400
+"""Fewer brackets, pipes and redirects than this cannot nest deep."""
+MOST_STAGES = 200
+DEEPEST = 100
+"""tree-sitter's time and memory grow with the square of both."""
+_DELIMITER = re.compile(r"""[ \t]*((?:[^\s'"\\;&|<>()`$]|\\.|'[^']*'|"[^"]*"|\$(?!\())+)""", re.S)
+_BEFORE_BLOCK = re.compile(r"(?:time(?:\s+-p)?(?:\s+--)?|coproc(?:\s+\w+)?)(?=\s*(?:\(|\{\s))")
+_BRACE_WORD = re.compile(r"\{[^\s{}]*,[^\s{}]*\}")
+_QUOTE_END = re.compile(r"[^']*+'")
+_ANSI_QUOTE_END = re.compile(r"(?:[^'\\]|\\.)*+'", re.S)
+_WORD_START = frozenset(" \t\n;&|()`")
+
+
+def mask(text: str) -> Masked:
+    """Return the text in the form that the parser reads rightly."""
+    needs_mask = _NEEDS_MASK.search(text) is not None
+    if not needs_mask and (len(text) < _MANY_HARD or len(_HARD.findall(text)) < _MANY_HARD):
+        return Masked(text, {}, False)
+    return _Scanner(text).scan()
+
+
+class _Context:
+    """One level of nesting: what closes it, and what its text is."""
+
+    __slots__ = ("cases", "closer", "kind", "opened_at", "stages")
+
+    def __init__(self, kind: str, closer: str, opened_at: int) -> None:
+        self.kind = kind
+        """`command`, `quoted` (double), `variable` or `arithmetic`."""
+        self.closer = closer
+        self.opened_at = opened_at
+        self.cases = 0
+        self.stages = 0
+
+
+class _Scanner:
+    """Finds here-documents, by following quotes and brackets and nothing else of the grammar."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._stack = [_Context("command", "", 0)]
+        self._pending: list[tuple[int, str, bool, bool]] = []
+        self._heredocs: dict[int, Heredoc] = {}
+        self._edits: list[tuple[int, int, str]] = []
+        self._separators: list[tuple[int, int]] = []
+        self._is_too_deep = False
+
+    def scan(self) -> Masked:
+        text, place = self._text, 0
+        while found := _SIGN.search(text, place):
+            place = self._step(found[0], found.start(), found.end())
+            if len(self._stack) > DEEPEST or self._stack[-1].stages > MOST_STAGES:
+                self._is_too_deep = True
+                break
+        return Masked(self._edited(), self._heredocs, self._is_too_deep)
+
+    def split(self) -> list[tuple[int, int]]:
+        """Return the parts between operators that stand in no bracket."""
+        self.scan()
+        ends = [*(start for start, _ in self._separators), len(self._text)]
+        starts = [0, *(end for _, end in self._separators)]
+        return [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
+
+    def _edited(self) -> str:
+        pieces, at, text = [], 0, self._text
+        for start, end, replacement in sorted(self._edits):
+            pieces += [text[at:start], replacement]
+            at = end
+        return "".join((*pieces, text[at:]))
+
+    def closing(self, place: int, closer: str) -> int:
+        """Return where a bracket that was opened before a place is closed, or the end."""
+        text, self._stack = self._text, [_Context("command", closer, place)]
+        while found := _SIGN.search(text, place):
+            place = self._step(found[0], found.start(), found.end())
+            if not self._stack:
+                return place - 1
+        return len(text)
+
+    def _step(self, sign: str, start: int, end: int) -> int:
+        """Take one sign and return where to go on."""
+        context = self._stack[-1]
+        if sign[0] == "\\":
+            return end
+        if sign == "))" and context.closer == ")":
+            sign, end = ")", start + 1
+        if sign == context.closer and not (sign == ")" and context.cases):
+            return self._close(context, start, end)
+        if sign == "${":
+            return self._variable(start, end)
+        if sign in ("$(", "`", "$(("):
+            return self._open_substitution(context, sign, start)
+        match context.kind:
+            case "command":
+                signs = _SIGNS.get(sign)
+                return end if signs is None else signs(self, sign, start, end)
+            case "arithmetic" if sign in ("(", "(("):
+                return self._open("arithmetic", ")", start, start + 1)
+            case "variable" if sign in ("'", "$'") and not self._is_in_quotes():
+                return self._after_quote(sign, start, end)
+            case "variable" if sign == '"':
+                return self._open("quoted", '"', start, end)
+        return end
+
+    def _open(self, kind: str, closer: str, start: int, place: int) -> int:
+        self._stack.append(_Context(kind, closer, start))
+        return place
+
+    def _open_substitution(self, context: _Context, sign: str, start: int) -> int:
+        if sign == "`":
+            return self._open("command", "`", start, start + 1)
+        if sign == "$((" and context.kind != "arithmetic":
+            return self._open("arithmetic", "))", start, start + 3)
+        return self._open("command", ")", start, start + 2)
+
+    # Signs in the text of commands; each returns where to go on.
+
+    def _double_quote(self, _sign: str, start: int, end: int) -> int:
+        return self._open("quoted", '"', start, end)
+
+    def _comment(self, _sign: str, start: int, end: int) -> int:
+        if start and self._text[start - 1] not in _WORD_START:
+            return end
+        newline = self._text.find("\n", end)
+        return len(self._text) if newline < 0 else newline
+
+    def _bracket(self, sign: str, start: int, end: int) -> int:
+        if sign == "((" and self._begins_command(start):
+            return self._open("arithmetic", "))", start, end)
+        return self._open("command", ")", start, start + 1)
+
+    def _case(self, sign: str, start: int, end: int) -> int:
+        """In `case … esac` a lone `)` ends a pattern."""
+        context = self._stack[-1]
+        if sign == "esac":
+            context.cases = max(0, context.cases - 1)
+        elif self._begins_command(start):
+            context.cases += 1
+        return end
+
+    def _separator(self, sign: str, start: int, end: int) -> int:
+        context = self._stack[-1]
+        context.stages = context.stages + 1 if sign == "|" else 0
+        if len(self._stack) == 1:
+            self._separators.append((start, end))
+        return self._bodies(end) if sign == "\n" and self._pending else end
+
+    def _read_write(self, _sign: str, start: int, end: int) -> int:
+        self._edits.append((start, end, "< "))
+        return end
+
+    def _keyword(self, _sign: str, start: int, end: int) -> int:
+        """`time { …; }`, `coproc NAME ( … )`: blank what the tree would take for a command."""
+        found = _BEFORE_BLOCK.match(self._text, start)
+        if found is None or not self._begins_command(start):
+            return end
+        self._edits.append((start, found.end(), " " * (found.end() - start)))
+        return found.end()
+
+    def _brace(self, _sign: str, start: int, end: int) -> int:
+        """`{rm,-rf,/}` in the place of a command: make it a word, not a group."""
+        found = _BRACE_WORD.match(self._text, start)
+        if found is not None and self._begins_command(start):
+            self._edits += [(start, start + 1, "_"), (found.end() - 1, found.end(), "_")]
+        return end
+
+    def _close(self, context: _Context, start: int, end: int) -> int:
+        self._stack.pop()
+        if context.closer == "}" and context.kind == "command":
+            self._edits += [(context.opened_at + 1, context.opened_at + 2, "("), (start, end, ")")]
+        return end
+
+    def _variable(self, start: int, end: int) -> int:
+        """`${name…}`, or from bash 5.3 on a list of commands: `${ list; }` and `${| list; }`."""
+        is_list = self._text[end : end + 1] in (" ", "\t", "\n", "|")
+        self._stack.append(_Context("command" if is_list else "variable", "}", start))
+        if self._text[end : end + 1] == "|":
+            self._edits.append((end, end + 1, " "))
+            return end + 1
+        return end
+
+    def _is_in_quotes(self) -> bool:
+        for context in reversed(self._stack):
+            if context.kind != "variable":
+                return context.kind == "quoted"
+        return False
+
+    def _after_quote(self, sign: str, _start: int, end: int) -> int:
+        closing = _QUOTE_END if sign == "'" else _ANSI_QUOTE_END
+        found = closing.match(self._text, end)
+        return len(self._text) if found is None else found.end()
+
+    def _begins_command(self, start: int) -> bool:
+        before = self._text[max(0, start - 64) : start].rstrip(" \t")
+        return not before or before[-1] in "\n;&|({!" or bool(_OPENS.search(before))
+
+    def _operator(self, sign: str, start: int, end: int) -> int:
+        found = _DELIMITER.match(self._text, end)
+        if found is None:
+            return end
+        raw = found[1]
+        delimiter = re.sub(r"\\(.)|['\"]", lambda m: m[1] or "", raw, flags=re.S)
+        self._pending.append((start, delimiter, raw != delimiter, sign == "<<-"))
+        self._edits.append((start, found.end(), "<" + "_" * (found.end() - start - 1)))
+        return found.end()
+
+    def _bodies(self, place: int) -> int:
+        """Take the bodies of all operators of the line that ended; return where the last ends."""
+        text = self._text
+        in_brackets = self._stack[-1].closer in (")", "`")
+        for start, delimiter, is_literal, strips_tabs in self._pending:
+            body_end, end = _find_end(text, place, delimiter, strips_tabs, in_brackets)
+            self._heredocs[start] = Heredoc(start, place, body_end, is_literal, strips_tabs)
+            blanks = " " * (end - place)
+            if text[end - 1 : end] == "\n" and blanks:
+                blanks = blanks[:-1] + "\n"
+            self._edits.append((place, end, blanks))
+            place = end
+        self._pending.clear()
+        return place
+
+
+def _find_end(
+    text: str, place: int, delimiter: str, strips_tabs: bool, in_brackets: bool
+) -> tuple[int, int]:
+    """Return where a body ends, and where the line with the delimiter does."""
+    at = text.find(delimiter, place)
+    while at >= 0:
+        line = text.rfind("\n", place, at) + 1 or place
+        end = at + len(delimiter)
+        if line == at or (strips_tabs and not text[line:at].strip("\t")):
+            if text[end : end + 1] in ("\n", ""):
+                return line, min(end + 1, len(text))
+            if in_brackets and text[end] in ")`":  # taken for the end, with a warning
+                return line, end
+        at = text.find(delimiter, at + 1)
+    return len(text), len(text)
+
+
+_SIGNS: dict[str, Callable[[_Scanner, str, int, int], int]] = {
+    "'": _Scanner._after_quote,
+    "$'": _Scanner._after_quote,
+    '"': _Scanner._double_quote,
+    "#": _Scanner._comment,
+    "(": _Scanner._bracket,
+    "((": _Scanner._bracket,
+    "case": _Scanner._case,
+    "esac": _Scanner._case,
+    "time": _Scanner._keyword,
+    "coproc": _Scanner._keyword,
+    "{": _Scanner._brace,
+    "<<": _Scanner._operator,
+    "<<-": _Scanner._operator,
+    "<>": _Scanner._read_write,
+    **dict.fromkeys(["&&", "||", ";", "&", "|", "\n"], _Scanner._separator),
+}
+_OPENS = re.compile(r"(?:^|[\s;&|(])(?:then|do|else|elif|if|while|until|in|time|coproc|\{)$")
+
+
+def closing_bracket(text: str, place: int, end: int) -> int:
+    """Return where the `)` or backtick is that closes what was opened just before a place."""
+    closer = "`" if text[place - 1] == "`" else ")"
+    return _Scanner(text[:end]).closing(place, closer)
+
+
+def split(text: str) -> list[tuple[int, int]]:
+    """Return the parts of a masked line between its outermost `;`, `&&`, `|` and ends of lines."""
+    return _Scanner(text).split()

@@ -1,0 +1,1 @@
+"""Rules over parsed commands: what is refused, why, and the safer way."""

@@ -1,0 +1,55 @@
+"""What a check comes to."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Decision = Literal["allow", "ask", "deny"]
+
+
+class Finding(NamedTuple):
+    """One thing that a rule has to say about a command."""
+
+    rule: str
+    message: str
+    """What is wrong, and why."""
+    advice: str
+    """What to do instead."""
+    start: int
+    """Of the offending part, in bytes of the command's UTF-8."""
+    end: int
+
+
+class Verdict(NamedTuple):
+    """Whether a command may run."""
+
+    command: str
+    decision: Decision
+    findings: tuple[Finding, ...] = ()
+    """The reasons; a command that is allowed may have a note."""
+
+    def describe(self) -> str:
+        """Say what is refused, why, and what to do instead, for whoever wrote the command."""
+        if self.decision == "allow":
+            return "allowed"
+        verb = "refused" if self.decision == "deny" else "needs approval"
+        lines = [
+            f"{verb}: `{self.part(finding)}` [{finding.rule}]: {finding.message}."
+            f" Instead: {finding.advice}."
+            for finding in self.findings
+        ]
+        return "\n".join(lines)
+
+    def part(self, finding: Finding) -> str:
+        """Return the offending part of the command, on one line."""
+        whole = self.command.encode("utf-8", "surrogatepass")
+        text = whole[finding.start : finding.end].decode("utf-8", "replace")
+        first, _, rest = text.strip().partition("\n")
+        return first + " …" if rest else first
+
+    def to_dict(self) -> dict[str, object]:
+        """Return decision and findings as JSON-ready values."""
+        return {
+            "decision": self.decision,
+            "findings": [finding._asdict() for finding in self.findings],
+        }
