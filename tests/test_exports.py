@@ -17,10 +17,14 @@ def test_the_public_names_are_these() -> None:
         "LimpetError",
         "Outcome",
         "OutputPolicy",
+        "PermissionPolicy",
         "Policy",
         "Result",
+        "RulePolicy",
         "SpawnFailed",
         "ToolContext",
+        "Verdict",
+        "check",
     ]
     assert all(hasattr(limpet, name) for name in limpet.__all__)
 

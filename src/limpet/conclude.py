@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from limpet.command.display import display
 from limpet.launch import Request
 from limpet.output.capture import Captured
 from limpet.process.prelude import Report
@@ -34,7 +33,7 @@ def conclude(request: Request, end: End) -> Result:
     cwd = report.cwd if report and request.policy.persist_cwd else request.cwd
     return Result(
         command=request.command,
-        display=display(request.command, request.cwd),
+        display=_display(request),
         description=request.description,
         outcome=end.outcome,
         exit_code=ended.exit_code,
@@ -61,13 +60,21 @@ def nothing_ran(request: Request, outcome: Outcome, why: str) -> Result:
     """Return the result of a request that was not started."""
     return Result(
         command=request.command,
-        display=display(request.command, request.cwd),
+        display=_display(request),
         description=request.description,
         outcome=outcome,
         cwd=request.cwd,
         verdict=request.verdict,
         hint=why,
     )
+
+
+def _display(request: Request) -> str:
+    if not request.command.lstrip().startswith("cd"):
+        return request.command
+    from limpet.command.display import display  # as slow to import as all of the rest
+
+    return display(request.command, request.cwd)
 
 
 def _hint(request: Request, end: End) -> str | None:

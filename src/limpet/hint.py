@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from limpet.command.plain import Stage, parse
+from limpet.command.model import Command
+from limpet.command.parse import parse
 from limpet.process.spawn import find_program
 from limpet.result import Outcome, Survivor
 
@@ -128,39 +129,62 @@ _UNREADABLE = re.compile(r"^find: .*(?:Permission denied|No such file or directo
 def _about_answer(ending: Ending) -> str | None:
     if ending.exit_code != 1 or _SHELL_ERROR.search(ending.output):
         return None
-    stage = _last_stage(ending.command)
-    if stage is None:
+    last = _last_command(ending.command)
+    if last is None:
         return None
-    name = _name(stage)
+    name = _name(last)
     meaning = _MEANING_OF_ONE.get(name)
     if name == "find" and not _UNREADABLE.search(ending.output):
         return None
     return f"exit code 1 of {name} is an answer: {meaning}" if meaning else None
 
 
-def _name(stage: Stage) -> str:
+def _name(command: Command) -> str:
     """Return what a command is called; a program elsewhere than in bin has its path for a name."""
-    name = re.sub(r"^/(?:usr/)?bin/", "", stage.words[0])
-    return " ".join((name, *stage.words[1:2])) if name == "git" else name
+    values = [word.value for word in command.words[:2]]
+    values[0] = re.sub(r"^/(?:usr/)?bin/", "", values[0])
+    return " ".join(values) if values[0] == "git" else values[0]
 
 
 _QUIET_STARTS = frozenset(["cd", "export", "pushd", "umask"])
 """What commonly stands before `&&`, and says so on stderr if it fails."""
+_CHANGES_THE_REST = frozenset(
+    "exec exit return set shopt trap alias unalias break continue wait kill".split()
+)
 
 
-def _last_stage(command: str) -> Stage | None:
-    """Return the simple command whose exit code was the shell's, if that is certain."""
-    steps = parse(command)
-    if not steps:
-        return None
-    for step in reversed(steps[1:]):
-        if step.joined_by != "&&":
-            break
-        before = steps[steps.index(step) - 1]
-        (first, *others) = before.stages
-        if others or first.is_silenced or first.words[0] not in _QUIET_STARTS:
+def _plain_commands(command: str) -> list[Command] | None:
+    """Return the commands of a line of pipelines; None if it has anything else in it."""
+    line = parse(command)
+    commands = [one for one in line.commands if one.caller is None]  # not what these run
+    for one in commands:
+        is_inside = one.level or one.function or one.is_background or one.is_negated
+        if is_inside or not one.words or one.name in _CHANGES_THE_REST:
             return None
-    return steps[-1].stages[-1]
+    return None if line.gaps else commands
+
+
+def _last_pipeline(commands: list[Command]) -> list[Command]:
+    """Return the stages of the last pipeline; a lone command is one."""
+    last = commands[-1]
+    return [
+        one for one in commands if one is last or (one.pipeline and one.pipeline is last.pipeline)
+    ]
+
+
+def _last_command(line: str) -> Command | None:
+    """Return the simple command whose exit code was the shell's, if that is certain."""
+    commands = _plain_commands(line)
+    if not commands:
+        return None
+    stages = _last_pipeline(commands)
+    before, first = commands[: -len(stages)], stages[0]
+    while first.joined_by == "&&" and before:
+        first = before.pop()
+        is_silenced = any(r.target.value == "/dev/null" for r in first.redirects)
+        if first.pipeline or is_silenced or first.name not in _QUIET_STARTS:
+            return None
+    return commands[-1]
 
 
 _SIGPIPE_CODE = 141
@@ -169,8 +193,10 @@ _SIGPIPE_CODE = 141
 
 def _about_masked_failure(ending: Ending) -> str | None:
     codes = ending.pipe_codes
-    steps = parse(ending.command)
-    stages = steps[-1].stages if steps and len(steps[-1].stages) == len(codes) else None
+    commands = _plain_commands(ending.command)
+    stages = _last_pipeline(commands) if commands else []
+    if len(stages) != len(codes):
+        stages = []
     for place, code in enumerate(codes[:-1]):
         name = _name(stages[place]) if stages else ""
         may_be_answer = name in _MEANING_OF_ONE if name else _ANY_ANSWER.search(ending.command)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from limpet.context import ToolContext
@@ -114,7 +114,7 @@ class RulePolicy:
         if self.pack not in ("default", "strict", "none"):
             raise ValueError(f"pack must be 'default', 'strict' or 'none', not {self.pack!r}")
         for name in ("off", "blocked_patterns"):
-            _check_strings(name, getattr(self, name))
+            object.__setattr__(self, name, _strings(name, getattr(self, name)))
         if "" in self.blocked_patterns:
             raise ValueError("a blocked pattern must not be empty: every command contains that")
 
@@ -134,22 +134,20 @@ class PermissionPolicy:
 
     def __post_init__(self) -> None:
         for name in ("allow", "deny", "ask"):
-            _check_strings(name, getattr(self, name))
+            object.__setattr__(self, name, _strings(name, getattr(self, name)))
             if not all(text.partition(">")[0].strip() for text in getattr(self, name)):
                 raise ValueError(f"each pattern of {name} must name a command")
         if self.unmatched not in (None, "allow", "ask", "deny"):
             raise ValueError(f"unmatched must be 'allow', 'ask' or 'deny', not {self.unmatched!r}")
 
 
-def _check_strings(name: str, values: object) -> None:
-    if isinstance(values, str):
-        raise TypeError(f"{name} takes a tuple of strings, not one string")
-    if not isinstance(values, tuple) or not all(isinstance(value, str) for value in values):
-        raise TypeError(f"{name} takes a tuple of strings, not {values!r}")
+def _strings(name: str, values: object) -> tuple[str, ...]:
+    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
+        raise TypeError(f"{name} takes a list of strings, not {values!r}")
+    return tuple(values)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
+class Approval(NamedTuple):
     """What a host is asked to approve."""
 
     command: str

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from limpet import __version__
-from limpet.cli import run
+from limpet.cli import check, run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"limpet {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     run.add_parser(commands)
+    check.add_parser(commands)
     _open_standard_streams()
     options = parser.parse_args(arguments)
     try:

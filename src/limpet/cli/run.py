@@ -7,15 +7,16 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from limpet.attempt import Call
 from limpet.cli.argv import hide
+from limpet.cli.check import PACKS, policy_of
 from limpet.cli.sink import Sink, print_now
 from limpet.context import ToolContext
 from limpet.events import RawEvent, Written
 from limpet.loop import SelectorLoop
-from limpet.policy import OutputPolicy, Policy
 from limpet.result import Outcome, Result
 from limpet.run import Run
 from limpet.tool import Bash
@@ -64,7 +65,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--stdin", action="store_true", help="pass standard input on to the command"
     )
     parser.add_argument("--separate", action="store_true", help="with --json, keep stderr apart")
-    parser.add_argument("--survivors", choices=["adopt", "wait", "kill"], default="adopt",
+    parser.add_argument("--rules", choices=PACKS,
+                        help="which commands to refuse (default: limpet.toml's)")  # fmt: skip
+    parser.add_argument("--survivors", choices=["adopt", "wait", "kill"],
                         help="what to do with what it leaves running (default: adopt)")  # fmt: skip
     parser.add_argument("--description", metavar="T", help="what the command is for")
     parser.add_argument("--summary", action="store_true", help="say on stderr how it ended")
@@ -84,7 +87,13 @@ def _run(options: argparse.Namespace) -> int:
     # Where both streams end up in the same place, their order matters more than their names.
     together = not options.separate if options.json else on_terminal or _are_one(1, 2)
     streams: Literal["merged", "separate"] = "merged" if together else "separate"
-    bash = Bash(Policy(survivors=options.survivors, output=OutputPolicy(streams=streams)))
+    policy = policy_of(options, options.cwd)
+    policy = replace(
+        policy,
+        survivors=options.survivors or policy.survivors,
+        output=replace(policy.output, streams=streams),
+    )
+    bash = Bash(policy)
     door = _Door(on_terminal=on_terminal, quiet=options.json, description=options.description)
     result = door.run(bash, command, call)
     if options.json:

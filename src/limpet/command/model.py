@@ -58,6 +58,10 @@ class Command:
     """All commands of its pipeline, its own among them; empty if it stands in none."""
     stage = 0
     """Its place in the pipeline."""
+    level = 0
+    """How many blocks, substitutions and scripts lie around it."""
+    is_negated = False
+    """True after `!`."""
     is_background = False
     is_connected = False
     """True if one of its streams is a descriptor that was opened on /dev/tcp."""

@@ -47,6 +47,7 @@ class Runner:
         self.function = ""
         self.siblings: list[Command] = []
         """The commands of the function so far."""
+        self.level = 0
         self.loops = 0
         """How many loops lie around."""
 
@@ -57,6 +58,8 @@ class Runner:
             command.siblings = self.siblings
             self.siblings.append(command)
             command.is_repeated = self.loops > 0
+        if self.level:
+            command.level = self.level
         if command.caller is None:
             command.caller = self._caller
         self._line.commands.append(command)

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Language, Node, Parser
 
 _local = threading.local()
 
@@ -17,8 +17,28 @@ def parse(text: str) -> Node:
         parser: Parser = _local.parser
     except AttributeError:
         import tree_sitter
+
+        parser = _local.parser = tree_sitter.Parser(_language())
+    return parser.parse(text.encode("latin-1")).root_node
+
+
+def _language() -> Language:
+    """Return the grammar from the package's extension module.
+
+    The package itself imports importlib.resources, for files that we have no use for: half of the
+    time that all of this takes.
+    """
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+
+    import tree_sitter
+
+    package = PathFinder.find_spec("tree_sitter_bash")
+    extension = package and PathFinder.find_spec("_binding", package.submodule_search_locations)
+    if not extension or not extension.loader:
         import tree_sitter_bash
 
-        parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
-        _local.parser = parser
-    return parser.parse(text.encode("latin-1")).root_node
+        return tree_sitter.Language(tree_sitter_bash.language())
+    binding = module_from_spec(extension)
+    extension.loader.exec_module(binding)
+    return tree_sitter.Language(binding.language())

@@ -76,7 +76,9 @@ class Walk:
             return UNKNOWN
         self._pieces.heredocs = masked.heredocs
         root = tree.parse(masked.text)
+        self._runner.level -= 1  # the outermost statements lie in no block
         prints = self._statements(root.children, scope, feed)
+        self._runner.level += 1
         if root.has_error and not (self._is_whole and self._read_in_parts(masked.text, scope)):
             self._note_errors(root)
         return prints
@@ -125,6 +127,7 @@ class Walk:
 
     def _statements(self, nodes: Iterable[Node], scope: Scope, feed: str | None) -> str:
         commands = self._line.commands
+        self._runner.level += 1
         prints, begins, joined_by = [], len(commands), ""
         for node in nodes:
             kind = node.type
@@ -141,6 +144,7 @@ class Walk:
                 for command in commands[begins:]:
                     command.is_background = True
                 joined_by = "&"
+        self._runner.level -= 1
         return "".join(prints)
 
     def _block(self, node: Node, scope: Scope, feed: str | None, _tail: Tail | None) -> str:
@@ -228,7 +232,12 @@ class Walk:
         return stages
 
     def _negated(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
-        return self._visit(node.children[-1], scope, feed, tail)
+        commands = self._line.commands
+        begins = len(commands)
+        prints = self._visit(node.children[-1], scope, feed, tail)
+        for command in commands[begins:]:
+            command.is_negated = True
+        return prints
 
     def _for(self, node: Node, scope: Scope, feed: str | None, _tail: Tail | None) -> str:
         values: list[str] = []
@@ -385,6 +394,7 @@ class Walk:
         span = (origin.start, origin.end)
         walk = Walk(self._line, script, offset=offset, span=span, caller=command)
         walk._runner.function = self._runner.function
+        walk._runner.level = self._runner.level + 1
         return walk.script(scope, feed)
 
     def _output(self, node: Node, scope: Scope, feed: str) -> None:
@@ -400,6 +410,7 @@ class Walk:
             script = _BACKTICK_ESCAPE.sub(r"\1", text[1:-1])
             span = self._pieces.at(node.start_byte, node.end_byte)
             walk = Walk(self._line, script, offset=None, span=span, caller=self._caller)
+            walk._runner.level = self._runner.level + 1
             return walk.script(scope.child(), None)
         return self._statements(node.children, scope.child(), feed)
 
@@ -407,6 +418,7 @@ class Walk:
         offset = None if self._offset is None else self._offset + place
         span = self._pieces.at(place, place + len(script))
         walk = Walk(self._line, script, offset=offset, span=span, caller=self._caller)
+        walk._runner.level = self._runner.level + 1
         return walk.script(scope.child(), None)
 
 
