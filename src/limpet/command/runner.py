@@ -77,7 +77,8 @@ class Runner:
         prints = None
         for inner in unwrap(command):
             prints = self._run_inner(inner, command, scope)
-        _note_values(command, scope)
+        if command.name in ("read", "set"):
+            _note_values(command, scope)
         prints = printed(command) if prints is None else prints
         while self.outputs:
             self._read_output(self.outputs.pop(), scope.child(), prints)

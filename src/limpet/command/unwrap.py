@@ -27,6 +27,11 @@ def unwrap(command: Command) -> Sequence[Inner]:
     return () if unwrapper is None else unwrapper(command)
 
 
+def runs_others(name: str) -> bool:
+    """Tell whether a program of this name may run others."""
+    return name.rpartition("/")[2] in _UNWRAPPERS
+
+
 _UNWRAPPERS: dict[str, Callable[[Command], list[Inner]]] = {
     **{name: wrapper.unwrap for name, wrapper in WRAPPERS.items()},
     **dict.fromkeys(SHELLS, shell),

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from limpet.command import tree
-from limpet.command.model import Command, Gap, Line, Redirect, Word
+from limpet.command.assemble import Assembler, Tail
+from limpet.command.model import Command, Gap, Line, Word
 from limpet.command.pieces import REDIRECTS, Pieces
 from limpet.command.runner import DEEPEST, Runner, given_input
 from limpet.command.scope import Scope
 from limpet.command.source import mask, split
-from limpet.command.words import UNKNOWN, literal_words
+from limpet.command.words import UNKNOWN
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -23,15 +24,7 @@ MOST_COMMANDS = 20_000
 """How many commands of one line are read; what follows is not understood."""
 
 _MOST_PARTS = 1000
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _BACKTICK_ESCAPE = re.compile(r"\\([`\\$])")
-
-
-class Tail(NamedTuple):
-    """Redirects behind a list or pipeline: its last command's; and the words after them."""
-
-    redirects: list[Redirect]
-    words: list[Word]
 
 
 class Walk:
@@ -66,7 +59,7 @@ class Walk:
         self._pieces = Pieces(
             text, offset, span, self._inside, self._text_inside, self._runner.outputs
         )
-        self.run = self._runner.run
+        self._assembler = Assembler(text, self._pieces, self._runner)
 
     def script(self, scope: Scope, feed: str | None) -> str:
         """Read the whole text; return what it would print."""
@@ -221,7 +214,7 @@ class Walk:
                 own = Tail([], [])
                 for redirect in child.children:
                     if redirect.type in REDIRECTS:
-                        self._take_redirect(redirect, scope, feed, own)
+                        self._assembler.take_redirect(redirect, scope, feed, own)
                 stages += self._stages(body, scope, feed, own)
             else:
                 stages.append((child, None))
@@ -276,7 +269,7 @@ class Walk:
         tail = tail or Tail([], [])
         for child in node.children:
             if child.type in REDIRECTS:
-                self._take_redirect(child, scope, None, tail)
+                self._assembler.take_redirect(child, scope, None, tail)
         inner = scope.child()
         inner.variables["FUNCNAME"] = name
         self._visit(body, inner, None, tail if tail.redirects else None)
@@ -289,96 +282,28 @@ class Walk:
 
     # Commands
 
+    def _simple(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
+        return self._assembler.simple(node, scope, feed, tail)
+
     def _assignments(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
-        nodes = node.named_children if node.type == "variable_assignments" else [node]
-        command = Command([], *self._pieces.at(node.start_byte, node.end_byte))
-        command.assignments = tuple(self._pieces.assignment(c, scope, feed) for c in nodes)
-        command.redirects = tuple(tail.redirects) if tail else ()
-        for assignment in command.assignments:
-            scope.variables[assignment.name] = assignment.value
-        self._runner.add(command)
-        return ""
+        return self._assembler.assignments(node, scope, feed, tail)
 
     def _declaration(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
-        words, assignments = [], []
-        for child in node.children:
-            if child.type == "variable_assignment":
-                assignment = self._pieces.assignment(child, scope, feed)
-                assignments.append(assignment)
-                scope.variables[assignment.name] = assignment.value
-                value = f"{assignment.name}={assignment.value}"
-                words.append(Word(value, *self._pieces.at(child.start_byte, child.end_byte)))
-            else:
-                words += self._pieces.words(child, scope, feed)
-        command = Command(words, *self._pieces.at(node.start_byte, node.end_byte))
-        command.assignments = tuple(assignments)
-        command.redirects = tuple(tail.redirects) if tail else ()
-        self._runner.add(command)
-        return ""
+        return self._assembler.declaration(node, scope, feed, tail)
 
     def _redirected(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
         body: Node | None = None
         tail = tail or Tail([], [])
         for child in node.children:
             if child.type in REDIRECTS:
-                self._take_redirect(child, scope, feed, tail)
+                self._assembler.take_redirect(child, scope, feed, tail)
             elif body is None and child.type in _VISITORS:
                 body = child
         if body is not None:
             return self._visit(body, scope, feed, tail)
         command = Command(tail.words, *self._pieces.at(node.start_byte, node.end_byte))
         command.redirects = tuple(tail.redirects)
-        return self.run(command, scope, feed)
-
-    def _take_redirect(self, node: Node, scope: Scope, feed: str | None, tail: Tail) -> None:
-        found = self._pieces.redirect(node, scope, feed)
-        if found is not None:
-            tail.redirects.append(found[0])
-            tail.words.extend(found[1])
-
-    def _simple(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
-        start, end = node.start_byte, node.end_byte
-        literal = literal_words(self._text, start, end)
-        is_plain = not (_ASSIGNMENT.match(self._text, start) or self._pieces.is_descriptor(node))
-        if literal is not None and is_plain:
-            at = self._pieces.at
-            words = [Word(value, *at(begin, stop)) for value, begin, stop in literal]
-            command = Command(words, *at(start, end))
-            if tail is not None:
-                words += tail.words
-                command.redirects = tuple(tail.redirects)
-            return self.run(command, scope, feed)
-        return self._spelled_out(node, scope, feed, tail or Tail([], []))
-
-    def _spelled_out(self, node: Node, scope: Scope, feed: str | None, tail: Tail) -> str:
-        words: list[Word] = []
-        assignments = []
-        prints, end = "", node.start_byte
-        start = end
-        is_one_line = "\n" not in self._text[start : node.end_byte]
-        for child in node.children:
-            if not (is_one_line or not words or _is_same_line(self._text, end, child.start_byte)):
-                # The tree runs on over the end of a line: what follows is a command of its own.
-                command = Command(words, *self._pieces.at(start, end))
-                prints += self.run(command, scope, feed)
-                words, start, feed = [], child.start_byte, None
-            kind = child.type
-            if words and self._text[end : child.start_byte] == "\\\n":
-                # A line broken within a word.
-                rest = self._pieces.words(child, scope, feed)
-                words[-1] = words[-1]._replace(value=words[-1].value + rest[0].value)
-                words += rest[1:]
-            elif kind == "variable_assignment" and not words:
-                assignments.append(self._pieces.assignment(child, scope, feed))
-            elif kind in REDIRECTS:
-                self._take_redirect(child, scope, feed, tail)
-            elif words or not self._pieces.is_descriptor(child):
-                words += self._pieces.words(child, scope, feed)
-            end = child.end_byte
-        command = Command([*words, *tail.words], *self._pieces.at(start, end))
-        command.assignments = tuple(assignments)
-        command.redirects = tuple(tail.redirects)
-        return prints + self.run(command, scope, feed)
+        return self._runner.run(command, scope, feed)
 
     # What stands inside
 
@@ -420,11 +345,6 @@ class Walk:
         walk = Walk(self._line, script, offset=offset, span=span, caller=self._caller)
         walk._runner.level = self._runner.level + 1
         return walk.script(scope.child(), None)
-
-
-def _is_same_line(text: str, start: int, end: int) -> bool:
-    """Tell whether no newline that ends a command stands between two words."""
-    return "\n" not in text[start:end].replace("\\\n", "")
 
 
 _Visitor = Callable[[Walk, "Node", Scope, str | None, Tail | None], str]

@@ -1,0 +1,120 @@
+"""A tree's words, assignments and redirects → simple commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from limpet.command.model import Command, Redirect, Word
+from limpet.command.pieces import REDIRECTS, Pieces
+from limpet.command.runner import Runner
+from limpet.command.scope import Scope
+from limpet.command.words import literal_words
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+class Tail(NamedTuple):
+    """Redirects behind a list or pipeline: its last command's; and the words after them."""
+
+    redirects: list[Redirect]
+    words: list[Word]
+
+
+class Assembler:
+    """Puts the simple commands of one script together, and runs them."""
+
+    def __init__(self, text: str, pieces: Pieces, runner: Runner) -> None:
+        self._text = text
+        self._pieces = pieces
+        self._runner = runner
+
+    def assignments(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
+        """`name=value` alone."""
+        nodes = node.named_children if node.type == "variable_assignments" else [node]
+        command = Command([], *self._pieces.at(node.start_byte, node.end_byte))
+        command.assignments = tuple(self._pieces.assignment(c, scope, feed) for c in nodes)
+        command.redirects = tuple(tail.redirects) if tail else ()
+        for assignment in command.assignments:
+            scope.variables[assignment.name] = assignment.value
+        self._runner.add(command)
+        return ""
+
+    def declaration(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
+        """`export name=value` and its like."""
+        words, assignments = [], []
+        for child in node.children:
+            if child.type == "variable_assignment":
+                assignment = self._pieces.assignment(child, scope, feed)
+                assignments.append(assignment)
+                scope.variables[assignment.name] = assignment.value
+                value = f"{assignment.name}={assignment.value}"
+                words.append(Word(value, *self._pieces.at(child.start_byte, child.end_byte)))
+            else:
+                words += self._pieces.words(child, scope, feed)
+        command = Command(words, *self._pieces.at(node.start_byte, node.end_byte))
+        command.assignments = tuple(assignments)
+        command.redirects = tuple(tail.redirects) if tail else ()
+        self._runner.add(command)
+        return ""
+
+    def take_redirect(self, node: Node, scope: Scope, feed: str | None, tail: Tail) -> None:
+        """Add a redirect, and the words after it, to what belongs to a command."""
+        found = self._pieces.redirect(node, scope, feed)
+        if found is not None:
+            tail.redirects.append(found[0])
+            tail.words.extend(found[1])
+
+    def simple(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
+        """`words`, with assignments before and redirects among them."""
+        start, end = node.start_byte, node.end_byte
+        literal = literal_words(self._text, start, end)
+        if literal is None or not _is_name(literal[0][0]):
+            return self._spelled_out(node, scope, feed, tail or Tail([], []))
+        at = self._pieces.at
+        words = [Word(value, *at(begin, stop)) for value, begin, stop in literal]
+        command = Command(words, *at(start, end))
+        if tail is not None:
+            words += tail.words
+            command.redirects = tuple(tail.redirects)
+        return self._runner.run(command, scope, feed)
+
+    def _spelled_out(self, node: Node, scope: Scope, feed: str | None, tail: Tail) -> str:
+        words: list[Word] = []
+        assignments = []
+        prints, end = "", node.start_byte
+        start = end
+        is_one_line = "\n" not in self._text[start : node.end_byte]
+        for child in node.children:
+            if not (is_one_line or not words or _is_same_line(self._text, end, child.start_byte)):
+                # The tree runs on over the end of a line: what follows is a command of its own.
+                command = Command(words, *self._pieces.at(start, end))
+                prints += self._runner.run(command, scope, feed)
+                words, start, feed = [], child.start_byte, None
+            kind = child.type
+            if words and self._text[end : child.start_byte] == "\\\n":
+                # A line broken within a word.
+                rest = self._pieces.words(child, scope, feed)
+                words[-1] = words[-1]._replace(value=words[-1].value + rest[0].value)
+                words += rest[1:]
+            elif kind == "variable_assignment" and not words:
+                assignments.append(self._pieces.assignment(child, scope, feed))
+            elif kind in REDIRECTS:
+                self.take_redirect(child, scope, feed, tail)
+            elif words or not self._pieces.is_descriptor(child):
+                words += self._pieces.words(child, scope, feed)
+            end = child.end_byte
+        command = Command([*words, *tail.words], *self._pieces.at(start, end))
+        command.assignments = tuple(assignments)
+        command.redirects = tuple(tail.redirects)
+        return prints + self._runner.run(command, scope, feed)
+
+
+def _is_name(value: str) -> bool:
+    """Tell whether a first word is certainly a name: no assignment, no descriptor's number."""
+    return "=" not in value and not value.isdigit()
+
+
+def _is_same_line(text: str, start: int, end: int) -> bool:
+    """Tell whether no newline that ends a command stands between two words."""
+    return "\n" not in text[start:end].replace("\\\n", "")
