@@ -10,7 +10,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from bench import cold, endurance, latency, throughput, volume
+from bench import check, cold, endurance, latency, throughput, volume
 from bench.measure import Row
 
 PARTS = {
@@ -18,6 +18,7 @@ PARTS = {
     "throughput": throughput.measure,
     "volume": volume.measure,
     "cold": cold.measure,
+    "check": check.measure,
     "endurance": endurance.measure,
 }
 

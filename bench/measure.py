@@ -39,5 +39,13 @@ def at_most(what: str, limpet_s: float, floor_s: float, goal: float | None) -> R
     return Row(what, _ms(limpet_s), _ms(floor_s), ratio, f"≤ {goal}", ratio <= goal)
 
 
+def within(what: str, limpet_s: float, floor_s: float, goal_s: float) -> Row:
+    """Return the row of a duration with a limit of its own, beside what it is built on."""
+    goal = f"≤ {_ms(goal_s)}"
+    return Row(what, _ms(limpet_s), _ms(floor_s), limpet_s / floor_s, goal, limpet_s <= goal_s)
+
+
 def _ms(seconds: float) -> str:
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} µs"
     return f"{seconds * 1000:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"

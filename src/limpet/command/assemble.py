@@ -8,7 +8,7 @@ from limpet.command.model import Command, Redirect, Word
 from limpet.command.pieces import REDIRECTS, Pieces
 from limpet.command.runner import Runner
 from limpet.command.scope import Scope
-from limpet.command.words import literal_words
+from limpet.command.words import first_literal, literal_words
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -68,16 +68,21 @@ class Assembler:
     def simple(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
         """`words`, with assignments before and redirects among them."""
         start, end = node.start_byte, node.end_byte
-        literal = literal_words(self._text, start, end)
-        if literal is None or not _is_name(literal[0][0]):
+        first = first_literal(self._text, start, end)
+        if first is None or not _is_name(first):
             return self._spelled_out(node, scope, feed, tail or Tail([], []))
-        at = self._pieces.at
-        words = [Word(value, *at(begin, stop)) for value, begin, stop in literal]
-        command = Command(words, *at(start, end))
+        more = [] if tail is None else tail.words
+        command = Command(
+            lambda: self._literal(start, end) + more, *self._pieces.at(start, end), first
+        )
         if tail is not None:
-            words += tail.words
             command.redirects = tuple(tail.redirects)
         return self._runner.run(command, scope, feed)
+
+    def _literal(self, start: int, end: int) -> list[Word]:
+        at = self._pieces.at
+        words = literal_words(self._text, start, end)
+        return [Word(value, *at(begin, stop)) for value, begin, stop in words]
 
     def _spelled_out(self, node: Node, scope: Scope, feed: str | None, tail: Tail) -> str:
         words: list[Word] = []

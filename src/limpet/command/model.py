@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from limpet.command.words import UNKNOWN
@@ -74,13 +75,28 @@ class Command:
     caller: Command | None = None
     """The wrapper that runs it: `sudo`, `xargs`, `bash -c`."""
 
-    def __init__(self, words: list[Word], start: int, end: int) -> None:
-        self.words = words
+    def __init__(
+        self,
+        words: list[Word] | Callable[[], list[Word]],
+        start: int,
+        end: int,
+        first: str | None = None,
+    ) -> None:
+        """Take the words; or, since few are looked at, how to read them and the first's value."""
+        self._words = words
         self.start = start
         self.end = end
-        value = words[0].value if words else ""
-        self.name = program_name(value) if "/" in value else value
+        if first is None:
+            first = self.words[0].value if words else ""
+        self.name = program_name(first) if "/" in first else first
         """What is run, without the directory it is in; empty if there are only redirects."""
+
+    @property
+    def words(self) -> list[Word]:
+        """The name and the arguments."""
+        if not isinstance(self._words, list):
+            self._words = self._words()
+        return self._words
 
     @property
     def arguments(self) -> list[Word]:
@@ -131,3 +147,5 @@ class Line(NamedTuple):
     commands: list[Command]
     """Also those inside wrappers, scripts and substitutions."""
     gaps: list[Gap]
+    skim: re.Pattern[str] | None = None
+    """Of a long script, only statements are read in which this is found, and assignments."""

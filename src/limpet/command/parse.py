@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 from limpet.command.model import Command, Line, Word
 from limpet.command.scope import Scope
 from limpet.command.unwrap import runs_others
 from limpet.command.walk import Walk
-from limpet.command.words import as_source, literal_words
+from limpet.command.words import as_source, first_literal, literal_words
 
+LONG = 50_000
+"""A longer script may be skimmed."""
 _NOT_PLAIN = frozenset(
     """time coproc if then elif else fi for while until do done case esac select function in export
     declare typeset local readonly unset""".split()
@@ -15,17 +20,25 @@ _NOT_PLAIN = frozenset(
 """Words that begin something else than a simple command."""
 
 
-def parse(text: str) -> Line:
-    """Read a command line. Never raises, and runs nothing."""
+def parse(text: str, skim: Callable[[], re.Pattern[str]] | None = None) -> Line:
+    """Read a command line. Never raises, and runs nothing.
+
+    Args:
+        text: The line, or a script of many.
+        skim: Returns what must be found in a statement of a long script for it to be read.
+    """
     text = as_source(text)
-    line = Line([], [])
-    words = literal_words(text, 0, len(text))
-    name = words[0][0] if words else ""
-    # Nothing but words: a tree would show no more.
-    is_plain = words is not None and name not in _NOT_PLAIN and "=" not in name
-    if words is not None and is_plain and not runs_others(name):
-        command = Command([Word(*word) for word in words], words[0][1], words[-1][2])
-        line.commands.append(command)
-    else:
+    line = Line([], [], skim() if skim is not None and len(text) > LONG else None)
+    size = len(text)
+    first = first_literal(text, 0, size)
+    if first is None or first in _NOT_PLAIN or "=" in first or runs_others(first):
         Walk(line, text, offset=0).script(Scope(), None)
+    else:
+        # Nothing but words: a tree would show no more.
+        command = Command(lambda: _words(text), 0, size, first)
+        line.commands.append(command)
     return line
+
+
+def _words(text: str) -> list[Word]:
+    return [Word(*word) for word in literal_words(text, 0, len(text))]

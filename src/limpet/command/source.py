@@ -58,7 +58,8 @@ _WORD_START = frozenset(" \t\n;&|()`")
 
 def mask(text: str) -> Masked:
     """Return the text in the form that the parser reads rightly."""
-    needs_mask = _NEEDS_MASK.search(text) is not None
+    may_need = "<" in text or "{" in text or "time" in text or "coproc" in text
+    needs_mask = may_need and _NEEDS_MASK.search(text) is not None
     if not needs_mask and (len(text) < _MANY_HARD or len(_HARD.findall(text)) < _MANY_HARD):
         return Masked(text, {}, False)
     return _Scanner(text).scan()

@@ -125,6 +125,8 @@ class Walk:
         for node in nodes:
             kind = node.type
             if (visit := _VISITORS.get(kind)) is not None:
+                if self._line.skim is not None and self._is_passed_over(node, kind, scope):
+                    continue
                 if len(commands) > MOST_COMMANDS:
                     self._give_up(node.start_byte, node.end_byte)
                     continue
@@ -139,6 +141,15 @@ class Walk:
                 joined_by = "&"
         self._runner.level -= 1
         return "".join(prints)
+
+    def _is_passed_over(self, node: Node, kind: str, scope: Scope) -> bool:
+        """Tell whether a statement of a long script has nothing in it that anyone looks for."""
+        if kind in _ASSIGNING or self._line.skim is None:
+            return False
+        text = self._text[node.start_byte : node.end_byte]
+        if self._line.skim.search(text):
+            return False
+        return not scope.functions or text.split(None, 1)[0] not in scope.functions
 
     def _block(self, node: Node, scope: Scope, feed: str | None, _tail: Tail | None) -> str:
         return self._statements(node.children, scope, feed)
@@ -373,6 +384,7 @@ _VISITORS: dict[str, _Visitor] = {
     "unset_command": Walk._declaration,
     "ERROR": Walk._block,
 }
+_ASSIGNING = frozenset(["variable_assignment", "variable_assignments", "declaration_command"])
 _TAKE_TAIL = frozenset(
     [
         "command",

@@ -79,21 +79,24 @@ def is_connection(path: str) -> bool:
     return path.startswith(("/dev/tcp/", "/dev/udp/"))
 
 
-def literal_words(text: str, start: int, end: int) -> list[tuple[str, int, int]] | None:
-    """Return the words of text that has nothing but plain and quoted words, with their places."""
+def first_literal(text: str, start: int, end: int) -> str | None:
+    """Return the first word's value if text has nothing but plain and quoted words, else None."""
     if not _LITERAL_WORDS.match(text, start, end):
         return None
-    words = []
-    for found in _LITERAL_WORD.finditer(text, start, end):
-        value = found[0]
-        if "'" in value or '"' in value:
-            value = _QUOTED.sub(_unquoted, value)
-        words.append((value, *found.span()))
-    return words
+    found = _LITERAL_WORD.match(text, start, end)
+    return _unquoted(found[0]) if found else None
 
 
-def _unquoted(found: re.Match[str]) -> str:
-    return found[1] or found[2] or ""
+def literal_words(text: str, start: int, end: int) -> list[tuple[str, int, int]]:
+    """Return the words of such a text, with their places."""
+    found = _LITERAL_WORD.finditer(text, start, end)
+    return [(_unquoted(word[0]), *word.span()) for word in found]
+
+
+def _unquoted(word: str) -> str:
+    if "'" in word or '"' in word:
+        return _QUOTED.sub(lambda found: found[1] or found[2] or "", word)
+    return word
 
 
 def join(values: Iterable[str]) -> str:

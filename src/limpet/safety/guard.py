@@ -17,6 +17,10 @@ from limpet.verdict import Decision, Finding, Verdict
 NOT_UNDERSTOOD = "not-understood"
 _PACKS: dict[str, tuple[Rule, ...]] = {"default": DEFAULT, "strict": STRICT, "none": ()}
 _MOST_FINDINGS = 20
+_WRITERS = frozenset(["cp", "mv", "tee", "sed", "gsed"])
+"""Of interest only with a path that is read anyway."""
+_ALWAYS_READ = r"""/dev/|/etc|\(\s*\)|function\s|\w["'\\]+\w|\$'|eval|(?:^|[;&|(`\n])\s*\$"""
+"""Devices, functions, words that are quoted in part, and names that are not literal."""
 
 
 class Guard:
@@ -37,6 +41,7 @@ class Guard:
             for name in rule.names:
                 self._by_name.setdefault(name, [*self._for_all]).append(rule)
         self._mentions = [re.compile(rule.mention, re.S) for rule in active if rule.mention]
+        self._skimmed: re.Pattern[str] | None = None
         self._notes_gaps = NOT_UNDERSTOOD not in off and bool(active)
         self._deny = tuple(map(permissions.pattern, allowed.deny))
         self._ask = tuple(map(permissions.pattern, allowed.ask))
@@ -46,7 +51,7 @@ class Guard:
 
     def check(self, command: str) -> Verdict:
         """Return the verdict on a command, without running anything."""
-        line = parse(command)
+        line = parse(command, None if self._has_permissions else self._skim)
         denied = self._broken(line.commands)
         if self._text_rules:
             denied += self._forbidden_text(command)
@@ -64,6 +69,15 @@ class Guard:
         decision: Decision = "deny" if denied else "ask" if asked else "allow"
         unique = tuple(dict.fromkeys(findings))[:_MOST_FINDINGS]
         return Verdict(command, decision, unique)
+
+    def _skim(self) -> re.Pattern[str]:
+        """Return what a statement of a long script must contain to be looked at."""
+        if self._skimmed is None:
+            names = {name for name in self._by_name if name not in _WRITERS}
+            joined = "|".join(sorted(map(re.escape, names), reverse=True))
+            named = rf"(?<![\w-])(?:{joined})(?!\w)" if names else r"\Z."
+            self._skimmed = re.compile(f"{named}|{_ALWAYS_READ}" if not self._for_all else "")
+        return self._skimmed
 
     def _broken(self, commands: list[Command]) -> list[Finding]:
         findings: list[Finding] = []

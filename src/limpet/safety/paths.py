@@ -18,6 +18,8 @@ _USR = frozenset(["bin", "sbin", "lib", "lib64", "libexec"])
 """On most systems /bin, /sbin and /lib are links to these."""
 _HOMES = ("home", "Users")
 _TEMPORARY = ("/tmp", "/var/tmp", "/private/tmp", "/dev/shm")  # noqa: S108 -- names, not files
+_BELOW_HERE = re.compile(r"[\w-][\w.-]*+(?:/[\w-][\w.-]*+)*+/?\Z")
+"""A plain path to something below the working directory: most are."""
 _ALL_NAMES = re.compile(rf"\.{{0,2}}[{STAR}{ANY}]+\Z")
 """A pattern that matches all names, or all hidden ones."""
 
@@ -42,6 +44,8 @@ def normal(path: str) -> str:
 
 def precious(path: str) -> Place | None:
     """Return what a path that is to be removed with all below it names, if that is fatal."""
+    if _BELOW_HERE.match(path):
+        return None
     path = normal(path)
     parts = [part for part in path.split("/") if part]
     while len(parts) > 1 and _ALL_NAMES.match(parts[-1]):

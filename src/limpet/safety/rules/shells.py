@@ -34,8 +34,10 @@ _INTERPRETERS = {
 
 def _runs(taint: str, command: Command) -> Word | None:
     """Return the word by which a command runs text with a taint."""
-    if command.words and command.words[0].value.lstrip().startswith(taint):
-        return command.words[0] if command.words[0].value else whole(command)
+    if taint in command.name and command.words[0].value.lstrip().startswith(taint):
+        return command.words[0]
+    if not _is_reached(taint, command):
+        return None
     letters = _INTERPRETERS.get(command.name.partition(".")[0].rstrip("0123456789"))
     if letters is None:
         return None
@@ -49,6 +51,12 @@ def _runs(taint: str, command: Command) -> Word | None:
         return whole(command) if (command.feed or "").startswith(taint) else None
     program = given.operands[0]
     return program if (program.prints or "").startswith(taint) else None
+
+
+def _is_reached(taint: str, command: Command) -> bool:
+    if command.feed is not None and taint in command.feed:
+        return True
+    return any(taint in word.value or taint in (word.prints or "") for word in command.words)
 
 
 PIPE_TO_SHELL = Rule(
