@@ -18,7 +18,7 @@ REDIRECTS = frozenset(["file_redirect", "herestring_redirect", "heredoc_redirect
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,@%+-]+\Z")
 _OPERATOR = re.compile(r"(\d*|\{\w+\})(&>>|&>|>>|>\||>&|<&|<>|<<<|<<-?|<|>)")
-_HAS_SUBSTITUTION = re.compile(r"\$\(|`|[<>]\(|\$\[")
+_HAS_SUBSTITUTION = re.compile(r"\$\(|`|[<>]\(|\$\[|\$\{[\s|]")
 _SUBSTITUTIONS = frozenset(["command_substitution", "process_substitution", "arithmetic_expansion"])
 
 RunInside = Callable[["Node", Scope, str | None], str]
