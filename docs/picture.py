@@ -17,19 +17,20 @@ from rich.console import Console
 from rich.text import Text
 
 COMMANDS = [
-    ["--summary", "python3 -m http.server 8765 --bind 127.0.0.1 & echo started"],
-    ["--timeout", "0.5", "echo before; setsid sleep 600 & sleep 600"],
-    ["make 2>&1 | tail -1"],
-    ["--survivors", "kill", "sleep 900 & echo leaving; exit 3"],
+    ["run", "--summary", "python3 -m http.server 8765 --bind 127.0.0.1 & echo started"],
+    ["run", "--timeout", "0.5", "echo before; setsid sleep 600 & sleep 600"],
+    ["run", "make 2>&1 | tail -1"],
+    ["check", "cd app && rm -rf node_modules .git && git init"],
+    ["run", "git push --force"],
 ]
 
 
 def on_terminal(arguments: list[str], directory: str) -> str:
-    """Return what `limpet run` shows on a terminal."""
+    """Return what limpet shows on a terminal."""
     controller, terminal = pty.openpty()
     program = Path(sys.executable).with_name("limpet")
     process = subprocess.Popen(
-        [program, "run", *arguments], stdout=terminal, stderr=terminal, cwd=directory
+        [program, *arguments], stdout=terminal, stderr=terminal, cwd=directory
     )
     os.close(terminal)
     seen = b""
@@ -48,7 +49,7 @@ def main() -> None:
     console = Console(record=True, width=104, file=io.StringIO(), force_terminal=True)
     with tempfile.TemporaryDirectory() as directory:
         for arguments in COMMANDS:
-            line = shlex.join(["limpet", "run", *arguments])
+            line = shlex.join(["limpet", *arguments])
             console.print(Text("$ ", style="bold green") + Text(line, style="bold"))
             shown = on_terminal(arguments, directory)
             for pid in re.findall(r"stop with `kill (\d+)`", shown):

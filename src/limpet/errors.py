@@ -3,12 +3,14 @@
 LimpetError
 ├─ CommandRefused(PermissionError)   change the command
 ├─ SpawnFailed(OSError)              fix the working directory, the shell or the input
-└─ CommandFailed                     read the result
+├─ CommandFailed                     read the result
+└─ SettingsError(ValueError)         mend the file
 
-All three come from `Result.check()` only and carry the whole result: a command that fails is a
-`Result`, never an exception. Values of the wrong type or range are `TypeError` and `ValueError`,
-raised before anything starts. Where the task that awaits a call is cancelled, the call raises its
-`asyncio.CancelledError`, once all is dead, with the result as the attribute `result`.
+The first three come from `Result.check()` only and carry the whole result: a command that fails is
+a `Result`, never an exception. The last names a settings file, the line and the key. Values of the
+wrong type or range are `TypeError` and `ValueError`, raised before anything starts. Where the task
+that awaits a call is cancelled, the call raises its `asyncio.CancelledError`, once all is dead,
+with the result as the attribute `result`.
 """
 
 from __future__ import annotations
@@ -43,3 +45,7 @@ class SpawnFailed(_ResultError, OSError):
 
 class CommandFailed(_ResultError):
     """The command ran and did not end with exit code 0."""
+
+
+class SettingsError(LimpetError, ValueError):
+    """A settings file is wrong: the message names the file, the line and the key."""

@@ -8,7 +8,7 @@ import sys
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from limpet.errors import LimpetError
+from limpet.errors import SettingsError
 from limpet.policy import (
     EnvironmentPolicy,
     OutputPolicy,
@@ -36,10 +36,6 @@ _VARIABLES = {"timeout_s": float, "survivors": str, "shell": str, "rules": str}
 
 
 _Kind = TypeVar("_Kind")
-
-
-class SettingsError(LimpetError, ValueError):
-    """A settings file is wrong: the message names the file, the line and the key."""
 
 
 class _File(NamedTuple):

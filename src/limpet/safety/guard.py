@@ -40,7 +40,7 @@ class Guard:
         for rule in active:
             for name in rule.names:
                 self._by_name.setdefault(name, [*self._for_all]).append(rule)
-        self._mentions = [re.compile(rule.mention, re.S) for rule in active if rule.mention]
+        self._active = active
         self._skimmed: re.Pattern[str] | None = None
         self._notes_gaps = NOT_UNDERSTOOD not in off and bool(active)
         self._deny = tuple(map(permissions.pattern, allowed.deny))
@@ -111,7 +111,9 @@ class Guard:
                 yield Finding(rule.id, rule.message, rule.advice, before, before + within)
 
     def _is_mentioned(self, gap: Gap) -> bool:
-        return any(mention.search(gap.text) for mention in self._mentions)
+        """Tell whether text that could not be read names a command that a rule is about."""
+        mentions = (rule.mention or "|".join(rule.names) for rule in self._active)
+        return any(mention and re.search(mention, gap.text, re.S) for mention in mentions)
 
     def _unpermitted(self, line: Line) -> Iterable[tuple[Decision, Finding]]:
         if (found := permissions.first_match(self._deny, line.commands)) is not None:
