@@ -71,6 +71,27 @@ def _from_input(command: Command) -> str:
     return ("".join(taint for taint in TAINTS if taint in command.feed) or UNKNOWN) + "\n"
 
 
+def _download(command: Command) -> str:
+    """`curl`, `wget`: what a server sends, unless it goes to a file."""
+    given = options.read(
+        command.arguments,
+        "oHdXuAeFbcTwmx" if command.name == "curl" else "OoPUeit",
+        ("output", "header", "data", "request", "user", "output-document"),
+    )
+    if command.name == "curl":
+        target = given.value("o", "output")
+        goes_to_file = target not in (None, "-", UNKNOWN)
+    else:
+        target = given.value("O", "output-document")
+        goes_to_file = target not in (None, "-", "/dev/stdout", UNKNOWN)
+    return "" if goes_to_file else DOWNLOADED + "\n"
+
+
+def _grep(command: Command) -> str:
+    is_quiet = options.read(command.arguments, "efmABC").has("q", "quiet", "silent")
+    return "" if is_quiet else _from_input(command)
+
+
 def _decode(command: Command) -> str:
     return DECODED + "\n" if _decodes(command) else _from_input(command)
 
@@ -208,6 +229,9 @@ _PRINTERS: dict[str, Callable[[Command], str]] = {
     **dict.fromkeys(["which", "command", "type", "realpath", "readlink"], _operand),
     **dict.fromkeys(["python", "python3", "perl", "ruby", "node", "php", "jq"], _evaluate),
     **dict.fromkeys(DOWNLOADERS, lambda command: DOWNLOADED + "\n"),
+    "curl": _download,
+    "wget": _download,
+    "grep": _grep,
     **dict.fromkeys(CONNECTORS, lambda command: REMOTE + "\n"),
     **dict.fromkeys([*_DECODERS, "openssl", "tr"], _decode),
 }

@@ -82,7 +82,7 @@ class Runner:
         prints = printed(command) if prints is None else prints
         while self.outputs:
             self._read_output(self.outputs.pop(), scope.child(), prints)
-        return prints
+        return "" if command.redirects and _goes_elsewhere(command.redirects) else prints
 
     def _run_inner(self, inner: Inner, command: Command, scope: Scope) -> str:
         feed = command.feed if inner.reads_input else None
@@ -132,6 +132,12 @@ def given_input(redirects: Iterable[Redirect], scope: Scope) -> str | None:
                 is_remote = is_connection(target.value) or target.value in scope.connections
                 feed = REMOTE if is_remote else target.prints or UNKNOWN
     return feed
+
+
+def _goes_elsewhere(redirects: Iterable[Redirect]) -> bool:
+    """Tell whether redirects leave nothing of what is printed on standard output."""
+    signs = [r for r in redirects if r.descriptor in ("", "1") or r.operator in ("&>", "&>>")]
+    return any(">" in r.operator and r.operator != "<>" for r in signs)
 
 
 def _note_connections(command: Command, scope: Scope) -> None:
