@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from limpet.command.model import Command, Line, Word
+from limpet.command.model import Command, Gap, Line, Word
 from limpet.command.scope import Scope
 from limpet.command.unwrap import runs_others
 from limpet.command.walk import Walk
@@ -32,7 +32,10 @@ def parse(text: str, skim: Callable[[], re.Pattern[str]] | None = None) -> Line:
     size = len(text)
     first = first_literal(text, 0, size)
     if first is None or first in _NOT_PLAIN or "=" in first or runs_others(first):
-        Walk(line, text, offset=0).script(Scope(), None)
+        try:
+            Walk(line, text, offset=0).script(Scope(), None)
+        except RecursionError:
+            line.gaps.append(Gap(0, size, text))
     else:
         # Nothing but words: a tree would show no more.
         command = Command(lambda: _words(text), 0, size, first)

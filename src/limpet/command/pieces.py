@@ -14,6 +14,8 @@ from limpet.command.words import UNKNOWN, Substitutions, expand, expand_body, jo
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+LONGEST_VALUE = 50_000
+"""A variable's longer value is not followed."""
 REDIRECTS = frozenset(["file_redirect", "herestring_redirect", "heredoc_redirect"])
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,@%+-]+\Z")
@@ -97,7 +99,7 @@ class Pieces:
         text = "" if value is None else self._value(value, scope, feed)
         if value is not None and self.text[value.start_byte - 2 : value.start_byte] == "+=":
             text = scope.lookup(name) + text
-        return Assignment(name, text)
+        return Assignment(name, text if len(text) <= LONGEST_VALUE else UNKNOWN)
 
     def _value(self, node: Node, scope: Scope, feed: str | None) -> str:
         """Return what is assigned: a value is not split, an array is."""

@@ -76,6 +76,8 @@ class Runner:
             return self._call_function(command, scope)
         prints = None
         for inner in unwrap(command):
+            if prints is not None and not scope.budget.repeats(len(inner.script) + 100):
+                break
             prints = self._run_inner(inner, command, scope)
         if command.name in ("read", "set"):
             _note_values(command, scope)
@@ -112,6 +114,8 @@ class Runner:
     def _call_function(self, command: Command, scope: Scope) -> str:
         """Read a function's body again, for the arguments of this call."""
         walk, body = scope.functions[command.name]
+        if not scope.budget.repeats(body.end_byte - body.start_byte):
+            return UNKNOWN
         inner = scope.child()
         del inner.functions[command.name]
         inner.pass_arguments([word.value for word in command.words])

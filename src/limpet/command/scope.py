@@ -15,12 +15,30 @@ if TYPE_CHECKING:
 _ENVIRONMENT = {"HOME": HOME, "PWD": HERE, "SHELL": "/bin/bash", "IFS": " ", "0": "$0"}
 
 
+class Budget:
+    """What may still be spent on a line, so that none takes for ever."""
+
+    __slots__ = ("expanded", "repeated")
+
+    def __init__(self) -> None:
+        self.expanded = 1_000_000
+        """Characters of variables' values."""
+        self.repeated = 200_000
+        """Characters that are read again: rounds of loops, calls of functions, what xargs runs."""
+
+    def repeats(self, size: int) -> bool:
+        """Tell whether text of a size may be read once more, and count it."""
+        self.repeated -= size
+        return self.repeated >= 0
+
+
 class Scope:
     """The names that a shell knows at one place in the line."""
 
-    __slots__ = ("connections", "depth", "functions", "variables")
+    __slots__ = ("budget", "connections", "depth", "functions", "variables")
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None) -> None:
+        self.budget = budget or Budget()
         self.variables: dict[str, str] = {}
         self.functions: dict[str, tuple[Walk, Node]] = {}
         """Their bodies, and whose they are."""
@@ -31,7 +49,7 @@ class Scope:
 
     def child(self) -> Scope:
         """Return a copy for a subshell, whose assignments are its own."""
-        scope = Scope()
+        scope = Scope(self.budget)
         scope.variables = self.variables.copy()
         scope.functions = self.functions.copy()
         scope.connections = self.connections.copy()
@@ -41,7 +59,10 @@ class Scope:
     def lookup(self, name: str) -> str:
         """Return a variable's value. Where it may have several, it is the one given last."""
         value = self.variables.get(name)
-        return _ENVIRONMENT.get(name, UNKNOWN) if value is None else value
+        if value is None:
+            return _ENVIRONMENT.get(name, UNKNOWN)
+        self.budget.expanded -= len(value)
+        return value if self.budget.expanded >= 0 else UNKNOWN
 
     def pass_arguments(self, values: Sequence[str]) -> None:
         """Set `$0`, `$1`, `$2` … and `$@`."""

@@ -35,7 +35,7 @@ class Masked(NamedTuple):
 
 
 _NEEDS_MASK = re.compile(
-    r"<<|<>|\$\{[\s|]|\b(?:time|coproc)\b[^\n;&|]*[({]|\{[^\s{}]*[,.][^\s{}]*\}"
+    r"""<<|<>|\$\{[\s|{]|\b(?:time|coproc)\b[^\n;&|]*[({]|\{[^\s{}]*[,.][^\s{}]*\}|\n[ \t]*\\."""
 )
 _SIGN = re.compile(
     r"""\\.|'|\$'|"|`|\$\(\(|\$\(|\$\{|\(\(|\)\)|[(){}]|<<<|<<-?|<>|[<>]&|&>|>\||\#|\n|\|\||&&|[|&;]
@@ -58,7 +58,7 @@ _WORD_START = frozenset(" \t\n;&|()`")
 
 def mask(text: str) -> Masked:
     """Return the text in the form that the parser reads rightly."""
-    may_need = "<" in text or "{" in text or "time" in text or "coproc" in text
+    may_need = "<" in text or "{" in text or "\\" in text or "time" in text or "coproc" in text
     needs_mask = may_need and _NEEDS_MASK.search(text) is not None
     if not needs_mask and (len(text) < _MANY_HARD or len(_HARD.findall(text)) < _MANY_HARD):
         return Masked(text, {}, False)
@@ -127,7 +127,7 @@ class _Scanner:
         """Take one sign and return where to go on."""
         context = self._stack[-1]
         if sign[0] == "\\":
-            return end
+            return self._escape(context, start, end)
         if sign == "))" and context.closer == ")":
             sign, end = ")", start + 1
         if sign == context.closer and not (sign == ")" and context.cases):
@@ -146,6 +146,13 @@ class _Scanner:
                 return self._after_quote(sign, start, end)
             case "variable" if sign == '"':
                 return self._open("quoted", '"', start, end)
+        return end
+
+    def _escape(self, context: _Context, start: int, end: int) -> int:
+        """`\\rm` at the beginning of a line: the tree takes it for a word of the line before."""
+        before = self._text[max(0, start - 64) : start].rstrip(" \t")
+        if context.kind == "command" and before[-1:] == "\n":
+            self._edits.append((start, start + 1, "_"))
         return end
 
     def _open(self, kind: str, closer: str, start: int, place: int) -> int:
@@ -218,6 +225,11 @@ class _Scanner:
 
     def _variable(self, start: int, end: int) -> int:
         """`${name…}`, or from bash 5.3 on a list of commands: `${ list; }` and `${| list; }`."""
+        if self._text.startswith("{", end):  # of a template, such as ${{ matrix.os }}
+            close = self._text.find("}}", end)
+            if close >= 0:
+                self._edits.append((start + 1, close + 2, "_" * (close + 1 - start)))
+                return close + 2
         is_list = self._text[end : end + 1] in (" ", "\t", "\n", "|")
         self._stack.append(_Context("command" if is_list else "variable", "}", start))
         if self._text[end : end + 1] == "|":

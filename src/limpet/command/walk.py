@@ -185,17 +185,18 @@ class Walk:
 
     def _list(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
         commands = self._line.commands
-        prints, operator = "", ""
-        parts = [child for child in node.children if child.type in _VISITORS]
-        for child in node.children:
+        prints, operator = [], ""
+        parts = _flattened(node)
+        for place, child in enumerate(parts):
             if child.type not in _VISITORS:
                 operator = child.type
                 continue
             begins = len(commands)
-            prints += self._visit(child, scope, feed, tail if child == parts[-1] else None)
+            own_tail = tail if place == len(parts) - 1 else None
+            prints.append(self._visit(child, scope, feed, own_tail))
             if operator and begins < len(commands):
                 commands[begins].joined_by = operator
-        return prints
+        return "".join(prints)
 
     def _pipeline(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
         commands = self._line.commands
@@ -254,7 +255,10 @@ class Walk:
             elif child.is_named and child.type not in _VISITORS:
                 values += [word.value for word in self._pieces.words(child, scope, feed)]
         prints = ""
-        for value in values[:MOST_ROUNDS] if has_values else [scope.lookup("@")]:
+        rounds = values[:MOST_ROUNDS] if has_values else [scope.lookup("@")]
+        for place, value in enumerate(rounds):
+            if place and not scope.budget.repeats(node.end_byte - node.start_byte):
+                break
             scope.variables[name] = value
             prints += self._loop(node, scope, feed, None)
         return prints
@@ -356,6 +360,15 @@ class Walk:
         walk = Walk(self._line, script, offset=offset, span=span, caller=self._caller)
         walk._runner.level = self._runner.level + 1
         return walk.script(scope.child(), None)
+
+
+def _flattened(node: Node) -> list[Node]:
+    """Return the parts and operators of a list; the tree nests all that stands left of each."""
+    parts: list[Node] = []
+    while node.type == "list":
+        node, *rest = node.children
+        parts += reversed(rest)
+    return [node, *reversed(parts)]
 
 
 _Visitor = Callable[[Walk, "Node", Scope, str | None, Tail | None], str]

@@ -42,7 +42,7 @@ _IN_QUOTES = re.compile(r'\\|"|\$|`')
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
 _EXPANSION = re.compile(r"\$\{(!?)(#?)([A-Za-z_]\w*|[0-9@*#?$!-])(\[[^]]*\])?")
 _BRACES = re.compile(
-    r"\{([^{}'\"\\$`]*(?:,[^{}'\"\\$`]*)+)\}|\{(-?\d+|[a-zA-Z])\.\.(-?\d+|[a-zA-Z])\}"
+    r"\{([^{}'\"\\$`]*(?:,[^{}'\"\\$`]*)+)\}|\{(-?\d{1,6}|[a-zA-Z])\.\.(-?\d{1,6}|[a-zA-Z])\}"
 )
 
 # Possessive (`++`): what was taken is never given back, so the time is linear.
