@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 _ENVIRONMENT = {"HOME": HOME, "PWD": HERE, "SHELL": "/bin/bash", "IFS": " ", "0": "$0"}
 
 
+_LEAST = 200
+"""What reading anything again costs at least."""
+_MOST_ARGUMENTS = 256
+
+
 class Budget:
     """What may still be spent on a line, so that none takes for ever."""
 
@@ -28,7 +33,7 @@ class Budget:
 
     def repeats(self, size: int) -> bool:
         """Tell whether text of a size may be read once more, and count it."""
-        self.repeated -= size
+        self.repeated -= max(size, _LEAST)
         return self.repeated >= 0
 
 
@@ -66,6 +71,7 @@ class Scope:
 
     def pass_arguments(self, values: Sequence[str]) -> None:
         """Set `$0`, `$1`, `$2` … and `$@`."""
+        values = values[:_MOST_ARGUMENTS]
         for place, value in enumerate(values):
             self.variables[str(place)] = value
         self.variables["@"] = self.variables["*"] = join(values[1:])

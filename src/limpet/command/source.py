@@ -42,11 +42,8 @@ _SIGN = re.compile(
     |\b(?:case|esac|time|coproc)\b""",
     re.X | re.S,
 )
-_HARD = re.compile(r"[|({<]")
-_MANY_HARD = 400
-"""Fewer brackets, pipes and redirects than this cannot nest deep."""
-MOST_STAGES = 200
-DEEPEST = 100
+MOST_STAGES = 64
+DEEPEST = 30
 """tree-sitter's time and memory grow with the square of both."""
 _DELIMITER = re.compile(r"""[ \t]*((?:[^\s'"\\;&|<>()`$]|\\.|'[^']*'|"[^"]*"|\$(?!\())+)""", re.S)
 _BEFORE_BLOCK = re.compile(r"(?:time(?:\s+-p)?(?:\s+--)?|coproc(?:\s+\w+)?)(?=\s*(?:\(|\{\s))")
@@ -60,7 +57,8 @@ def mask(text: str) -> Masked:
     """Return the text in the form that the parser reads rightly."""
     may_need = "<" in text or "{" in text or "\\" in text or "time" in text or "coproc" in text
     needs_mask = may_need and _NEEDS_MASK.search(text) is not None
-    if not needs_mask and (len(text) < _MANY_HARD or len(_HARD.findall(text)) < _MANY_HARD):
+    hard = text.count("(") + text.count("{") + text.count("<") + text.count("|")
+    if not needs_mask and hard < DEEPEST:
         return Masked(text, {}, False)
     return _Scanner(text).scan()
 
@@ -149,7 +147,7 @@ class _Scanner:
         return end
 
     def _escape(self, context: _Context, start: int, end: int) -> int:
-        """`\\rm` at the beginning of a line: the tree takes it for a word of the line before."""
+        """A backslash at the beginning of a line: the tree goes on with the line before."""
         before = self._text[max(0, start - 64) : start].rstrip(" \t")
         if context.kind == "command" and before[-1:] == "\n":
             self._edits.append((start, start + 1, "_"))
@@ -282,16 +280,21 @@ def _find_end(
     text: str, place: int, delimiter: str, strips_tabs: bool, in_brackets: bool
 ) -> tuple[int, int]:
     """Return where a body ends, and where the line with the delimiter does."""
-    at = text.find(delimiter, place)
-    while at >= 0:
-        line = text.rfind("\n", place, at) + 1 or place
-        end = at + len(delimiter)
-        if line == at or (strips_tabs and not text[line:at].strip("\t")):
-            if text[end : end + 1] in ("\n", ""):
+    line = place
+    while line < len(text):
+        begin = line
+        while strips_tabs and text.startswith("\t", begin):
+            begin += 1
+        end = begin + len(delimiter)
+        newline = text.find("\n", line)
+        if text.startswith(delimiter, begin):
+            if newline in (end, -1) and end in (newline, len(text)):
                 return line, min(end + 1, len(text))
-            if in_brackets and text[end] in ")`":  # taken for the end, with a warning
+            if in_brackets and text[end : end + 1] in (")", "`"):  # the end, with a warning
                 return line, end
-        at = text.find(delimiter, at + 1)
+        if newline < 0:
+            break
+        line = newline + 1
     return len(text), len(text)
 
 

@@ -24,6 +24,7 @@ MOST_COMMANDS = 20_000
 """How many commands of one line are read; what follows is not understood."""
 
 _MOST_PARTS = 1000
+_MOST_GAPS = 50
 _BACKTICK_ESCAPE = re.compile(r"\\([`\\$])")
 
 
@@ -88,8 +89,14 @@ class Walk:
             walk.script(scope.child(), None)
         return True
 
-    def _give_up(self, start: int, end: int) -> None:
-        self._line.gaps.append(Gap(*self._pieces.at(start, end), self._text[start:end]))
+    def _give_up(self, start: int, end: int) -> bool:
+        """Note a gap; return False once there are too many to tell apart."""
+        gaps = self._line.gaps
+        if len(gaps) == _MOST_GAPS:
+            start, end = min(start, end), len(self._text)
+        if len(gaps) <= _MOST_GAPS:
+            gaps.append(Gap(*self._pieces.at(start, end), self._text[start:end]))
+        return len(gaps) <= _MOST_GAPS
 
     def _note_errors(self, root: Node) -> None:
         """Note the lines that hold what the parser could not read."""
@@ -99,9 +106,10 @@ class Walk:
             if node.is_error or node.is_missing:
                 start = self._text.rfind("\n", 0, node.start_byte) + 1
                 end = self._text.find("\n", node.end_byte)
-                self._give_up(start, len(self._text) if end < 0 else end)
+                if not self._give_up(start, len(self._text) if end < 0 else end):
+                    return
             elif node.has_error:
-                nodes += node.children
+                nodes += reversed(node.children)
 
     # Statements: each visitor returns what its part would print.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 from limpet.command.source import closing_bracket
 
@@ -32,6 +33,8 @@ REMOTE = "\x10"
 MARKS = UNKNOWN + HOME + HERE + STAR + ANY + _SPLIT + DOWNLOADED + DECODED + REMOTE
 TAINTS = DOWNLOADED + DECODED + REMOTE
 
+MOST_WORDS = 20_000
+"""How many words of one command are looked at."""
 _NO_MARKS = {ord(mark): "?" for mark in MARKS}
 _MOST_ALTERNATIVES = 64
 
@@ -89,7 +92,7 @@ def first_literal(text: str, start: int, end: int) -> str | None:
 
 def literal_words(text: str, start: int, end: int) -> list[tuple[str, int, int]]:
     """Return the words of such a text, with their places."""
-    found = _LITERAL_WORD.finditer(text, start, end)
+    found = islice(_LITERAL_WORD.finditer(text, start, end), MOST_WORDS)
     return [(_unquoted(word[0]), *word.span()) for word in found]
 
 

@@ -29,7 +29,7 @@ MKFS = Rule(
     advice="if a filesystem is needed, make it in an image file: `truncate -s 1G disk.img`",
     find=_formatted,
     names=MAKERS,
-    mention=r"\b(?:mkfs(?:\.\w+)?|mke2fs)\b",
+    mention=r"\b(?:mkfs(?:\.\w{1,9})?|mke2fs)\s",
     refuses=("mkfs.ext4 /dev/sdb1", "mkfs -t vfat /dev/sda", "sudo mke2fs /dev/vdb"),
     permits=("mkfs.ext4 disk.img", "man mkfs", "mkfs.ext4 --help", "cat mkfs.c"),
 )
@@ -75,7 +75,7 @@ FDISK = Rule(
     advice="only look: `lsblk`, `fdisk -l`; or work on an image file",
     find=_partitioned,
     names=(*_LISTING, "parted"),
-    mention=r"\b(?:[cs]?fdisk|s?gdisk|parted|wipefs)\b",
+    mention=r"\b(?:[cs]?fdisk|s?gdisk|parted|wipefs)\s",
     refuses=(
         "fdisk /dev/sda",
         "parted /dev/sda mklabel gpt",
@@ -106,7 +106,7 @@ DD_DEVICE = Rule(
     advice="write to a file: `of=./disk.img`",
     find=_copied_onto,
     names=("dd", "gdd"),
-    mention=r"\bdd\b.*\bof=/dev/",
+    mention=r"\bof=/dev/",
     refuses=("dd if=x.iso of=/dev/sdb", 'dd if=/dev/zero of="/dev/nvme0n1"'),
     permits=("dd if=/dev/zero of=x.img", "dd if=/dev/sda of=backup.img", "dd of=/dev/null"),
 )
@@ -140,7 +140,7 @@ DEVICE_REDIRECT = Rule(
     find=_written,
     names=("tee", "cp", "mv"),
     watches=("redirects",),
-    mention=r">\s*[\"\']?/dev/(?:sd|hd|vd|nvme|mmcblk|disk)",
+    mention=r">\s{0,9}[\"']?/dev/(?:sd|hd|vd|nvme|mmcblk|disk)",
     refuses=("cat x.img > /dev/sda", "echo x | tee /dev/nvme0n1", "cp x.iso /dev/sdb"),
     permits=("make > /dev/null 2>&1", "cat /dev/sda1 > x.img", "echo hi > /dev/tty"),
 )

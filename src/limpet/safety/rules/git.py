@@ -47,7 +47,7 @@ ADD_BLIND = Rule(
     advice="name the paths: `git status --short`, then `git add path/one path/two`",
     find=_blind_add,
     names=("git",),
-    mention=r"\bgit\s(?:\s*-\S+)*\s*(?:add|stage)\s.*(?:-A|--all|\s\.|\*)",
+    mention=r"\bgit\s{1,9}(?:-\S{1,99}\s{1,9}){0,3}(?:add|stage)\s",
     refuses=("git add -A", "git add .", "git -C repo add --all", "git add *", "git add -v :/"),
     permits=("git add src/main.py", "git add -u", "git add .github", "git add -p"),
 )
@@ -78,7 +78,7 @@ PUSH_FORCE = Rule(
     advice="use `git push --force-with-lease`, which stops if the remote has moved",
     find=_forced_push,
     names=("git",),
-    mention=r"\bgit\s.*\bpush\s.*(?:-f|--mirror|\+)",
+    mention=r"\bgit\s{1,9}(?:-\S{1,99}\s{1,9}){0,3}push\s",
     refuses=(
         "git push --force",
         "git push -fu origin x",

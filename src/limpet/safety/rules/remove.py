@@ -55,7 +55,7 @@ RM_DANGEROUS = Rule(
     advice="name what is to go, below that place: `rm -rf ./build`",
     find=_removed,
     names=("rm", "grm", "find"),
-    mention=r"(?<![\w-])rm\s+-|\bfind\b.*\s-delete\b",
+    mention=r"(?<![\w-])rm\s{1,9}-\w|\bfind\s[^\n]{0,99}\s-delete\b",
     refuses=(
         "rm -rf /",
         'rm -fr "$HOME"',
