@@ -36,7 +36,7 @@ class Assembler:
         command.assignments = tuple(self._pieces.assignment(c, scope, feed) for c in nodes)
         command.redirects = tuple(tail.redirects) if tail else ()
         for assignment in command.assignments:
-            scope.variables[assignment.name] = assignment.value
+            scope.assign(assignment.name, assignment.value)
         self._runner.add(command)
         return ""
 
@@ -47,7 +47,7 @@ class Assembler:
             if child.type == "variable_assignment":
                 assignment = self._pieces.assignment(child, scope, feed)
                 assignments.append(assignment)
-                scope.variables[assignment.name] = assignment.value
+                scope.assign(assignment.name, assignment.value)
                 value = f"{assignment.name}={assignment.value}"
                 words.append(Word(value, *self._pieces.at(child.start_byte, child.end_byte)))
             else:

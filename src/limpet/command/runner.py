@@ -160,7 +160,7 @@ def _note_values(command: Command, scope: Scope) -> None:
         value = UNKNOWN if command.feed is None else command.feed.rstrip("\n")
         for word in command.arguments:
             if word.value.isidentifier():
-                scope.variables[word.value] = value
+                scope.assign(word.value, value)
     elif command.name == "set":
         values = [word.value for word in command.arguments]
         if "--" in values:

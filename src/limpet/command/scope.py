@@ -18,6 +18,8 @@ _ENVIRONMENT = {"HOME": HOME, "PWD": HERE, "SHELL": "/bin/bash", "IFS": " ", "0"
 _LEAST = 200
 """What reading anything again costs at least."""
 _MOST_ARGUMENTS = 256
+MOST_NAMES = 500
+"""How many functions and variables of a line are known: each subshell has a copy of them."""
 
 
 class Budget:
@@ -68,6 +70,11 @@ class Scope:
             return _ENVIRONMENT.get(name, UNKNOWN)
         self.budget.expanded -= len(value)
         return value if self.budget.expanded >= 0 else UNKNOWN
+
+    def assign(self, name: str, value: str) -> None:
+        """Give a variable a value."""
+        if len(self.variables) < MOST_NAMES or name in self.variables:
+            self.variables[name] = value
 
     def pass_arguments(self, values: Sequence[str]) -> None:
         """Set `$0`, `$1`, `$2` … and `$@`."""

@@ -38,13 +38,14 @@ _NEEDS_MASK = re.compile(
     r"""<<|<>|\$\{[\s|{]|\b(?:time|coproc)\b[^\n;&|]*[({]|\{[^\s{}]*[,.][^\s{}]*\}|\n[ \t]*\\."""
 )
 _SIGN = re.compile(
-    r"""\\.|'|\$'|"|`|\$\(\(|\$\(|\$\{|\(\(|\)\)|[(){}]|<<<|<<-?|<>|[<>]&|&>|>\||\#|\n|\|\||&&|[|&;]
+    r"""\\.|'|\$'|"|`|\$\(\(|\$\(|\$\{|\(\(|\)\)|[(){}]|<<<|<<-?|<>|[<>]&|&>|>\||\#|\n|\|\||\|&|&&|[|&;]
     |\b(?:case|esac|time|coproc)\b""",
     re.X | re.S,
 )
 MOST_STAGES = 64
 DEEPEST = 30
-"""tree-sitter's time and memory grow with the square of both."""
+MOST_ERRORS = 50
+"""tree-sitter's time and memory grow with the square of stages and depth, and with errors."""
 _DELIMITER = re.compile(r"""[ \t]*((?:[^\s'"\\;&|<>()`$]|\\.|'[^']*'|"[^"]*"|\$(?!\())+)""", re.S)
 _BEFORE_BLOCK = re.compile(r"(?:time(?:\s+-p)?(?:\s+--)?|coproc(?:\s+\w+)?)(?=\s*(?:\(|\{\s))")
 _BRACE_WORD = re.compile(r"\{[^\s{}]*,[^\s{}]*\}")
@@ -57,7 +58,7 @@ def mask(text: str) -> Masked:
     """Return the text in the form that the parser reads rightly."""
     may_need = "<" in text or "{" in text or "\\" in text or "time" in text or "coproc" in text
     needs_mask = may_need and _NEEDS_MASK.search(text) is not None
-    hard = text.count("(") + text.count("{") + text.count("<") + text.count("|")
+    hard = text.count("(") + text.count(")") + text.count("{") + text.count("|")
     if not needs_mask and hard < DEEPEST:
         return Masked(text, {}, False)
     return _Scanner(text).scan()
@@ -87,14 +88,16 @@ class _Scanner:
         self._heredocs: dict[int, Heredoc] = {}
         self._edits: list[tuple[int, int, str]] = []
         self._separators: list[tuple[int, int]] = []
+        self._unopened_brackets = 0
         self._is_too_deep = False
 
     def scan(self) -> Masked:
         text, place = self._text, 0
         while found := _SIGN.search(text, place):
             place = self._step(found[0], found.start(), found.end())
-            if len(self._stack) > DEEPEST or self._stack[-1].stages > MOST_STAGES:
-                self._is_too_deep = True
+            self._is_too_deep |= len(self._stack) > DEEPEST
+            self._is_too_deep |= self._stack[-1].stages > MOST_STAGES
+            if self._is_too_deep:
                 break
         return Masked(self._edited(), self._heredocs, self._is_too_deep)
 
@@ -180,6 +183,12 @@ class _Scanner:
             return self._open("arithmetic", "))", start, end)
         return self._open("command", ")", start, start + 1)
 
+    def _unopened(self, _sign: str, _start: int, end: int) -> int:
+        if not self._stack[-1].cases:
+            self._unopened_brackets += 1
+            self._is_too_deep |= self._unopened_brackets > MOST_ERRORS
+        return end
+
     def _case(self, sign: str, start: int, end: int) -> int:
         """In `case … esac` a lone `)` ends a pattern."""
         context = self._stack[-1]
@@ -191,7 +200,7 @@ class _Scanner:
 
     def _separator(self, sign: str, start: int, end: int) -> int:
         context = self._stack[-1]
-        context.stages = context.stages + 1 if sign == "|" else 0
+        context.stages = context.stages + 1 if sign in ("|", "|&") else 0
         if len(self._stack) == 1:
             self._separators.append((start, end))
         return self._bodies(end) if sign == "\n" and self._pending else end
@@ -313,7 +322,8 @@ _SIGNS: dict[str, Callable[[_Scanner, str, int, int], int]] = {
     "<<": _Scanner._operator,
     "<<-": _Scanner._operator,
     "<>": _Scanner._read_write,
-    **dict.fromkeys(["&&", "||", ";", "&", "|", "\n"], _Scanner._separator),
+    ")": _Scanner._unopened,
+    **dict.fromkeys(["&&", "||", ";", "&", "|", "|&", "\n"], _Scanner._separator),
 }
 _OPENS = re.compile(r"(?:^|[\s;&|(])(?:then|do|else|elif|if|while|until|in|time|coproc|\{)$")
 

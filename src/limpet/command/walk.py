@@ -11,7 +11,7 @@ from limpet.command.assemble import Assembler, Tail
 from limpet.command.model import Command, Gap, Line, Word
 from limpet.command.pieces import REDIRECTS, Pieces
 from limpet.command.runner import DEEPEST, Runner, given_input
-from limpet.command.scope import Scope
+from limpet.command.scope import MOST_NAMES, Scope
 from limpet.command.source import mask, split
 from limpet.command.words import UNKNOWN
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MOST_ROUNDS = 16
 """How many values of a loop's variable are tried."""
-MOST_COMMANDS = 20_000
+MOST_COMMANDS = 10_000
 """How many commands of one line are read; what follows is not understood."""
 
 _MOST_PARTS = 1000
@@ -285,7 +285,8 @@ class Walk:
         if name_node is None or body is None:
             return ""
         name = self._text[name_node.start_byte : name_node.end_byte]
-        scope.functions[name] = (self, body)
+        if len(scope.functions) < MOST_NAMES:
+            scope.functions[name] = (self, body)
         runner = self._runner
         before = (runner.function, runner.siblings)
         runner.function, runner.siblings = name, []
