@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from limpet.command.words import UNKNOWN
+from limpet.command.words import HERE
 
 
 class Word(NamedTuple):
@@ -53,6 +53,8 @@ class Command:
     assignments: tuple[Assignment, ...] = ()
     feed: str | None = None
     """What it reads on standard input, as far as known; None if nothing is put there."""
+    cwd = HERE
+    """Where it runs, after a `cd` in the line: an absolute path, or a mark."""
     joined_by = ""
     """What stands before it: `&&`, `||`, `;`, `&`, `|`; nothing for the first."""
     pipeline: Sequence[Command] = ()
@@ -126,11 +128,6 @@ def program_name(value: str) -> str:
     directory, slash, name = value.rpartition("/")
     is_absolute = value.startswith("/")
     return name if not slash or is_absolute or directory.endswith(("/bin", "/sbin")) else value
-
-
-def is_known(value: str) -> bool:
-    """Tell whether all of a value is known."""
-    return UNKNOWN not in value
 
 
 class Gap(NamedTuple):

@@ -222,7 +222,6 @@ _PRINTERS: dict[str, Callable[[Command], str]] = {
     "printf": _printf,
     "cat": _cat,
     "tee": _cat,
-    "pwd": lambda command: HERE,
     "ls": _ls,
     "find": _find,
     "git": _git,

@@ -10,7 +10,7 @@ from limpet.command.model import Command, Line, Redirect, Word
 from limpet.command.printed import printed
 from limpet.command.scope import Scope
 from limpet.command.unwrap import unwrap
-from limpet.command.words import REMOTE, UNKNOWN, is_connection
+from limpet.command.words import HERE, HOME, REMOTE, UNKNOWN, is_connection
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -71,6 +71,7 @@ class Runner:
             feed = feed if given is None else given
             _note_connections(command, scope)
         command.feed = feed
+        command.cwd = scope.variables.get("PWD", HERE)
         self.add(command)
         if command.name in scope.functions and scope.depth < DEEPEST:
             return self._call_function(command, scope)
@@ -79,8 +80,10 @@ class Runner:
             if prints is not None and not scope.budget.repeats(len(inner.script) + 100):
                 break
             prints = self._run_inner(inner, command, scope)
-        if command.name in ("read", "set"):
-            _note_values(command, scope)
+        if command.name in _SETTERS:
+            _SETTERS[command.name](command, scope)
+        if command.name == "pwd":
+            prints = scope.lookup("PWD") + "\n"
         prints = printed(command) if prints is None else prints
         while self.outputs:
             self._read_output(self.outputs.pop(), scope.child(), prints)
@@ -154,14 +157,38 @@ def _note_connections(command: Command, scope: Scope) -> None:
     command.is_connected = not named.isdisjoint(scope.connections)
 
 
-def _note_values(command: Command, scope: Scope) -> None:
-    """`read name`, `set -- values`: variables that are set by a command."""
-    if command.name == "read":
-        value = UNKNOWN if command.feed is None else command.feed.rstrip("\n")
-        for word in command.arguments:
-            if word.value.isidentifier():
-                scope.assign(word.value, value)
-    elif command.name == "set":
-        values = [word.value for word in command.arguments]
-        if "--" in values:
-            scope.pass_arguments(values[values.index("--") :])
+def _read(command: Command, scope: Scope) -> None:
+    """`read name`: what is fed."""
+    value = UNKNOWN if command.feed is None else command.feed.rstrip("\n")
+    for word in command.arguments:
+        if word.value.isidentifier():
+            scope.assign(word.value, value)
+
+
+def _set(command: Command, scope: Scope) -> None:
+    """`set -- values`: the arguments."""
+    values = [word.value for word in command.arguments]
+    if "--" in values:
+        scope.pass_arguments(values[values.index("--") :])
+
+
+def _shift(_command: Command, scope: Scope) -> None:
+    for name in [name for name in scope.variables if name.isdigit() or name in "@*"]:
+        scope.variables[name] = UNKNOWN
+
+
+def _change_directory(command: Command, scope: Scope) -> None:
+    """`cd path`: where it leads, if that is an absolute path."""
+    values = [word.value for word in command.arguments if not word.value.startswith("-")]
+    target = values[0] if values else HOME
+    scope.assign("PWD", target if target[:1] in ("/", HOME) else UNKNOWN)
+
+
+_SETTERS: dict[str, Callable[[Command, Scope], None]] = {
+    "read": _read,
+    "set": _set,
+    "shift": _shift,
+    "cd": _change_directory,
+    "pushd": _change_directory,
+    "popd": lambda command, scope: scope.assign("PWD", UNKNOWN),
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from limpet.command import options
 from limpet.command.model import Command, Word
 from limpet.command.printed import read_find
+from limpet.command.words import HOME
 from limpet.safety.paths import precious
 from limpet.safety.rule import Rule
 
@@ -23,6 +24,8 @@ def _removed(command: Command) -> Word | None:
     is_forced = given.has("f", "force")
     for word in given.operands:
         place = precious(word.value) if word.value else None
+        if place is None and command.cwd[0] in ("/", HOME) and word.value[:1] not in ("/", HOME):
+            place = precious(f"{command.cwd}/{word.value}")
         if place is not None and (is_forced or place in ("root", "system", "home")):
             return word
     return None
