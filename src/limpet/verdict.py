@@ -7,6 +7,9 @@ from typing import Literal, NamedTuple
 Decision = Literal["allow", "ask", "deny"]
 
 
+_SHORT = 100
+
+
 class Finding(NamedTuple):
     """One thing that a rule has to say about a command."""
 
@@ -33,19 +36,26 @@ class Verdict(NamedTuple):
         if self.decision == "allow":
             return "allowed"
         verb = "refused" if self.decision == "deny" else "needs approval"
-        lines = [
-            f"{verb}: `{self.part(finding)}` [{finding.rule}]: {finding.message}."
+        return "\n".join(
+            f"{verb}: {self._place(finding)} [{finding.rule}]: {finding.message}."
             f" Instead: {finding.advice}."
             for finding in self.findings
-        ]
-        return "\n".join(lines)
+        )
+
+    def _place(self, finding: Finding) -> str:
+        part, whole = self.part(finding), self.command.strip()
+        if part == whole:
+            return f"`{part}`"
+        if "\n" not in whole and len(whole) <= _SHORT:
+            return f"`{part}` in `{whole}`"
+        return f"`{part}`"
 
     def part(self, finding: Finding) -> str:
         """Return the offending part of the command, on one line."""
         whole = self.command.encode("utf-8", "surrogatepass")
         text = whole[finding.start : finding.end].decode("utf-8", "replace")
         first, _, rest = text.strip().partition("\n")
-        return first + " …" if rest else first
+        return first[:_SHORT] + " …" if rest or len(first) > _SHORT else first
 
     def to_dict(self) -> dict[str, object]:
         """Return decision and findings as JSON-ready values."""

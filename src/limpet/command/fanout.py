@@ -10,6 +10,10 @@ from limpet.command.model import Command, Word
 from limpet.command.printed import read_find
 from limpet.command.words import UNKNOWN
 
+_MOST_VALUES = 16
+"""How many of the many are tried."""
+_MOST_WORDS = 500
+
 
 def xargs(command: Command) -> list[Inner]:
     """`xargs words`, with what it reads added or put in their place."""
@@ -30,7 +34,7 @@ def xargs(command: Command) -> list[Inner]:
     lines = [line for line in (command.feed or UNKNOWN).splitlines() if line]
     return [
         Inner([word._replace(value=word.value.replace(mark, line)) for word in words])
-        for line in lines[:16]
+        for line in lines[:_MOST_VALUES]
     ]
 
 
@@ -58,7 +62,7 @@ def parallel(command: Command) -> list[Inner]:
         values = (command.feed or UNKNOWN).splitlines()
     template = " ".join(word.value for word in given.operands)
     scripts = []
-    for value in values[:16] or [""]:
+    for value in values[:_MOST_VALUES] or [""]:
         replaced = template.replace("{}", value)
         scripts.append(replaced if replaced != template or not value else f"{template} {value}")
     origin = Word("", command.start, command.end)
@@ -80,7 +84,9 @@ def find(command: Command) -> list[Inner]:
     """`find … -exec words ;`, on what is found."""
     search = read_find(command)
     narrowed = search.tests - {"-exec", "-execdir", "-ok", "-okdir", "-mindepth", "-maxdepth"}
-    roots = [f"{root}/{UNKNOWN}" for root in search.roots] if narrowed else search.roots
+    roots = search.roots[:_MOST_VALUES]
+    if narrowed:
+        roots = [f"{root}/{UNKNOWN}" for root in roots]
     found: list[Inner] = []
     words = iter(command.arguments)
     for word in words:
@@ -90,7 +96,7 @@ def find(command: Command) -> list[Inner]:
         for following in words:
             if following.value in (";", "+"):
                 break
-            if "{}" in following.value:
+            if "{}" in following.value and len(inner) < _MOST_WORDS:
                 value = following.value
                 inner += [following._replace(value=value.replace("{}", root)) for root in roots]
             else:

@@ -72,8 +72,12 @@ class Command:
     """True inside a loop."""
     function = ""
     """The function in whose body it stands."""
+    calls_function = False
+    """True if it is a function of the line, whose body was read for it."""
     siblings: Sequence[Command] = ()
     """All commands of that function's body, or else of the line."""
+    via_words = False
+    """True if its caller was given its words, and no script that has them."""
     caller: Command | None = None
     """The wrapper that runs it: `sudo`, `xargs`, `bash -c`."""
 
@@ -104,11 +108,6 @@ class Command:
     def arguments(self) -> list[Word]:
         """The words after the name."""
         return self.words[1:]
-
-    @property
-    def caller_runs_program(self) -> bool:
-        """True if it is a program even where a function has its name: `command ls`."""
-        return self.caller is not None and self.caller.name in ("command", "exec", "env", "sudo")
 
     def is_run_by(self, *names: str) -> bool:
         """Tell whether one of the programs runs it, directly or through others."""

@@ -19,7 +19,8 @@ LONGEST_VALUE = 50_000
 REDIRECTS = frozenset(["file_redirect", "herestring_redirect", "heredoc_redirect"])
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,@%+-]+\Z")
-_OPERATOR = re.compile(r"(\d*|\{\w+\})(&>>|&>|>>|>\||>&|<&|<>|<<<|<<-?|<|>)")
+_OPERATOR = re.compile(r"(\d*|\{\w+\})(&>>|&>|>>|>\||[<>]&-|>&|<&|<>|<<<|<<-?|<|>)")
+_NAMED_DESCRIPTOR = re.compile(r"\{\w+\}\Z")
 _HAS_SUBSTITUTION = re.compile(r"\$\(|`|[<>]\(|\$\[|\$\{[\s|]")
 _SUBSTITUTIONS = frozenset(["command_substitution", "process_substitution", "arithmetic_expansion"])
 
@@ -110,35 +111,64 @@ class Pieces:
 
     def redirect(
         self, node: Node, scope: Scope, feed: str | None
-    ) -> tuple[Redirect, list[Word]] | None:
-        """Read a redirect, and the words after it, which the tree takes for its targets."""
+    ) -> tuple[Redirect, list[list[Word]]] | None:
+        """Read a redirect, and the words after it, which the tree takes for its targets.
+
+        Those of further lines, which it takes for the same too, are commands of their own.
+        """
         operator = _OPERATOR.match(self.text, node.start_byte)
         if operator is None:
             return None
         descriptor, sign = operator.groups()
         if not descriptor:  # the tree takes it for a word where another redirect stands before
             descriptor = _digits_before(self.text, node.start_byte)
-        if sign.startswith("<<") and sign != "<<<":
-            place = operator.start(2)
-            heredoc = self.heredocs.get(place)
-            body = "" if heredoc is None else self._body(heredoc, scope)
-            target, more = Word(body, *self.at(place, operator.end())), _targets(node)[1:]
+        targets = _targets(node)
+        if sign.endswith("&-"):
+            closed = Word("-", *self.at(*operator.span()))
+            lines = self._lines(targets[1:], operator.end(), scope, feed)
+            return Redirect(sign[:2], descriptor, closed), lines
+        if not targets:
+            return None
+        if sign in ("<<", "<<-"):
+            target, sign = self._heredoc(operator.start(2), scope), "<<"
         else:
-            targets = _targets(node)
-            if not targets:
-                return None
-            found = self.words(targets[0], scope, feed)
-            target, more = found[0] if found else Word("", *self.at(0, 0)), targets[1:]
-            if sign == "<<<" and len(found) > 1:
-                target = target._replace(value=" ".join(word.value for word in found))
-        more = [child for child in more if not self.is_descriptor(child)]
-        words = [word for child in more for word in self.words(child, scope, feed)]
-        return Redirect("<<" if sign == "<<-" else sign, descriptor, target), words
+            target = self._target(targets[0], scope, feed)
+        lines = self._lines(targets[1:], targets[0].end_byte, scope, feed)
+        return Redirect(sign, descriptor, target), lines
+
+    def _target(self, node: Node, scope: Scope, feed: str | None) -> Word:
+        """Read a file's name, or the text of a here-string, which is not split."""
+        words = self.words(node, scope, feed)
+        if len(words) == 1:
+            return words[0]
+        value = " ".join(word.value for word in words)
+        return Word(value, *self.at(node.start_byte, node.end_byte))
+
+    def _heredoc(self, place: int, scope: Scope) -> Word:
+        heredoc = self.heredocs.get(place)
+        if heredoc is None:
+            return Word("", *self.at(place, place))
+        return Word(self._body(heredoc, scope), *self.at(heredoc.body_start, heredoc.body_end))
+
+    def _lines(
+        self, nodes: list[Node], end: int, scope: Scope, feed: str | None
+    ) -> list[list[Word]]:
+        """Read words line by line; the first line is that of what ends at a place."""
+        lines: list[list[Word]] = [[]]
+        for node in nodes:
+            if not is_same_line(self.text, end, node.start_byte):
+                lines.append([])
+            if not self.is_descriptor(node):
+                lines[-1] += self.words(node, scope, feed)
+            end = node.end_byte
+        return lines
 
     def is_descriptor(self, node: Node) -> bool:
         """Tell whether the tree took the number before a redirect for a word."""
+        if self.text[node.end_byte : node.end_byte + 1] not in ("<", ">"):
+            return False
         text = self.text[node.start_byte : node.end_byte]
-        return text.isdigit() and self.text[node.end_byte : node.end_byte + 1] in ("<", ">")
+        return text.isdigit() or bool(_NAMED_DESCRIPTOR.match(text))
 
     def _body(self, heredoc: Heredoc, scope: Scope) -> str:
         """Return a here-document's text, and read what is run inside it."""
@@ -148,6 +178,11 @@ class Pieces:
         else:
             body = expand_body(self.text, start, end, scope.lookup, self._reader(scope))
         return re.sub(r"^\t+", "", body, flags=re.M) if heredoc.strips_tabs else body
+
+
+def is_same_line(text: str, start: int, end: int) -> bool:
+    """Tell whether no newline that ends a command stands between two places."""
+    return "\n" not in text[start:end].replace("\\\n", "")
 
 
 def _targets(node: Node) -> list[Node]:

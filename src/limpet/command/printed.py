@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import zip_longest
 
 from limpet.command import options
 from limpet.command.model import Command
@@ -149,8 +150,10 @@ def _cat(command: Command) -> str:
 
 def _ls(command: Command) -> str:
     """Names of files: all of the directory, if none is asked for."""
-    operands = options.read(command.arguments, "ITw").operands
-    return UNKNOWN if operands else STAR
+    given = options.read(command.arguments, "ITw")
+    if given.has("d", "directory") and given.operands:
+        return "\n".join(word.value for word in given.operands)
+    return UNKNOWN if given.operands else STAR
 
 
 def _find(command: Command) -> str:
@@ -172,6 +175,12 @@ def _operand(command: Command) -> str:
     """`which rm`, `command -v rm`, `realpath ~`: what it is asked about, in another form."""
     operands = options.read(command.arguments).operands
     return operands[0].value if operands else UNKNOWN
+
+
+def _dirname(command: Command) -> str:
+    operands = options.read(command.arguments).operands
+    parent, slash, _ = operands[0].value.rstrip("/").rpartition("/") if operands else ("", "", "")
+    return parent or slash or UNKNOWN
 
 
 def _evaluate(command: Command) -> str:
@@ -200,6 +209,9 @@ _FIND_TESTS = frozenset(
 )
 
 
+_NAMINGS = frozenset(["-name", "-iname", "-path", "-wholename"])
+
+
 def read_find(command: Command) -> Search:
     """Return where a `find` looks, and what narrows it."""
     roots: list[str] = []
@@ -210,8 +222,12 @@ def read_find(command: Command) -> Search:
     while place < len(words) and words[place].value[:1] not in ("-", "(", "!"):
         roots.append(words[place].value)
         place += 1
-    found = {word.value for word in words[place:]}
-    tests = {value for value in found if value in _FIND_TESTS or value.startswith("-newer")}
+    values = [word.value for word in words[place:]]
+    tests = set()
+    for value, argument in zip_longest(values, values[1:], fillvalue=""):
+        names_all = value in _NAMINGS and argument != "" and not argument.strip("*")
+        if (value in _FIND_TESTS or value.startswith("-newer")) and not names_all:
+            tests.add(value)
     return Search(roots or ["."], tests=tests)
 
 
@@ -223,6 +239,7 @@ _PRINTERS: dict[str, Callable[[Command], str]] = {
     "cat": _cat,
     "tee": _cat,
     "ls": _ls,
+    "dirname": _dirname,
     "find": _find,
     "git": _git,
     **dict.fromkeys(["which", "command", "type", "realpath", "readlink"], _operand),

@@ -11,6 +11,7 @@ from limpet.command.printed import printed
 from limpet.command.scope import Scope
 from limpet.command.unwrap import unwrap
 from limpet.command.words import HERE, HOME, REMOTE, UNKNOWN, is_connection
+from limpet.command.wrappers import KEYWORDS
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -58,6 +59,8 @@ class Runner:
             command.siblings = self.siblings
             self.siblings.append(command)
             command.is_repeated = self.loops > 0
+        elif command.name in ("$0", "./$0"):
+            command.siblings, command.is_repeated = self._line.commands, self.loops > 0
         if self.level:
             command.level = self.level
         if command.caller is None:
@@ -73,7 +76,7 @@ class Runner:
         command.feed = feed
         command.cwd = scope.variables.get("PWD", HERE)
         self.add(command)
-        if command.name in scope.functions and scope.depth < DEEPEST:
+        if command.name in scope.functions and _may_be_function(command, scope):
             return self._call_function(command, scope)
         prints = None
         for inner in unwrap(command):
@@ -93,10 +96,12 @@ class Runner:
         feed = command.feed if inner.reads_input else None
         if inner.words is not None:
             run = Command(inner.words, inner.words[0].start, inner.words[-1].end)
-            run.caller = command
+            run.caller, run.via_words = command, True
             run.redirects = tuple(r for r in command.redirects if r.operator not in ("<<", "<<<"))
             return self.run(run, scope, feed)
         own = scope if inner.is_same_shell else scope.child()
+        if not inner.is_same_shell:
+            own.functions = {}
         if inner.arguments is not None:
             own.variables |= {given.name: given.value for given in command.assignments}
             own.pass_arguments(inner.arguments)
@@ -116,6 +121,7 @@ class Runner:
 
     def _call_function(self, command: Command, scope: Scope) -> str:
         """Read a function's body again, for the arguments of this call."""
+        command.calls_function = True
         walk, body = scope.functions[command.name]
         if not scope.budget.repeats(body.end_byte - body.start_byte):
             return UNKNOWN
@@ -123,6 +129,12 @@ class Runner:
         del inner.functions[command.name]
         inner.pass_arguments([word.value for word in command.words])
         return walk.call(body, inner, command.feed)
+
+
+def _may_be_function(command: Command, scope: Scope) -> bool:
+    """Tell whether a name that a function has is looked up among functions."""
+    is_direct = command.caller is None or command.caller.name in KEYWORDS or not command.via_words
+    return is_direct and "/" not in command.words[0].value and scope.depth < DEEPEST
 
 
 def given_input(redirects: Iterable[Redirect], scope: Scope) -> str | None:
@@ -173,8 +185,19 @@ def _set(command: Command, scope: Scope) -> None:
 
 
 def _shift(_command: Command, scope: Scope) -> None:
-    for name in [name for name in scope.variables if name.isdigit() or name in "@*"]:
-        scope.variables[name] = UNKNOWN
+    values: list[str] = []
+    while (value := scope.variables.pop(str(len(values) + 1), None)) is not None:
+        values.append(value)
+    scope.pass_arguments([scope.lookup("0"), *values[1:]])
+    if not values:
+        scope.variables["@"] = scope.variables["*"] = UNKNOWN
+
+
+def _printf(command: Command, scope: Scope) -> None:
+    """`printf -v name format values`."""
+    words = command.arguments
+    if len(words) > 2 and words[0].value == "-v":
+        scope.assign(words[1].value, printed(Command([command.words[0], *words[2:]], 0, 0)))
 
 
 def _change_directory(command: Command, scope: Scope) -> None:
@@ -188,6 +211,7 @@ _SETTERS: dict[str, Callable[[Command, Scope], None]] = {
     "read": _read,
     "set": _set,
     "shift": _shift,
+    "printf": _printf,
     "cd": _change_directory,
     "pushd": _change_directory,
     "popd": lambda command, scope: scope.assign("PWD", UNKNOWN),

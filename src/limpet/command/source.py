@@ -35,13 +35,16 @@ class Masked(NamedTuple):
 
 
 _NEEDS_MASK = re.compile(
-    r"""<<|<>|\$\{[\s|{]|\b(?:time|coproc)\b[^\n;&|]*[({]|\{[^\s{}]*[,.][^\s{}]*\}|\n[ \t]*\\."""
+    r"""<<|<>|[<>]&-|\(\(|\$\{[\s|{]|\b(?:time|coproc)\b[^\n;&|]{0,40}[({]|(?<!\$)\{[^\s{}]|\n[ \t]*+\\."""
 )
 _SIGN = re.compile(
     r"""\\.|'|\$'|"|`|\$\(\(|\$\(|\$\{|\(\(|\)\)|[(){}]|<<<|<<-?|<>|[<>]&|&>|>\||\#|\n|\|\||\|&|&&|[|&;]
     |\b(?:case|esac|time|coproc)\b""",
     re.X | re.S,
 )
+_OPERATORS_ONLY = re.compile(r"(?:[<>|&;()] ?+){100}")
+_ARITHMETIC_REACH = 1000
+"""How far the end of `((` is looked for."""
 MOST_STAGES = 64
 DEEPEST = 30
 MOST_ERRORS = 50
@@ -56,8 +59,17 @@ _WORD_START = frozenset(" \t\n;&|()`")
 
 def mask(text: str) -> Masked:
     """Return the text in the form that the parser reads rightly."""
-    may_need = "<" in text or "{" in text or "\\" in text or "time" in text or "coproc" in text
+    may_need = (
+        "<" in text
+        or "((" in text
+        or "{" in text
+        or "\\" in text
+        or "time" in text
+        or "coproc" in text
+    )
     needs_mask = may_need and _NEEDS_MASK.search(text) is not None
+    if _OPERATORS_ONLY.search(text):
+        return Masked(text, {}, True)
     hard = text.count("(") + text.count(")") + text.count("{") + text.count("|")
     if not needs_mask and hard < DEEPEST:
         return Masked(text, {}, False)
@@ -88,6 +100,8 @@ class _Scanner:
         self._heredocs: dict[int, Heredoc] = {}
         self._edits: list[tuple[int, int, str]] = []
         self._separators: list[tuple[int, int]] = []
+        self._blanked: set[int] = set()
+        """Closing brackets that are no longer there."""
         self._unopened_brackets = 0
         self._is_too_deep = False
 
@@ -129,6 +143,8 @@ class _Scanner:
         context = self._stack[-1]
         if sign[0] == "\\":
             return self._escape(context, start, end)
+        if start in self._blanked:
+            return start + 1
         if sign == "))" and context.closer == ")":
             sign, end = ")", start + 1
         if sign == context.closer and not (sign == ")" and context.cases):
@@ -137,22 +153,25 @@ class _Scanner:
             return self._variable(start, end)
         if sign in ("$(", "`", "$(("):
             return self._open_substitution(context, sign, start)
-        match context.kind:
-            case "command":
-                signs = _SIGNS.get(sign)
-                return end if signs is None else signs(self, sign, start, end)
-            case "arithmetic" if sign in ("(", "(("):
-                return self._open("arithmetic", ")", start, start + 1)
-            case "variable" if sign in ("'", "$'") and not self._is_in_quotes():
-                return self._after_quote(sign, start, end)
-            case "variable" if sign == '"':
-                return self._open("quoted", '"', start, end)
+        if context.kind == "command":
+            take = _SIGNS.get(sign)
+            return end if take is None else take(self, sign, start, end)
+        return self._outside_commands(context, sign, start, end)
+
+    def _outside_commands(self, context: _Context, sign: str, start: int, end: int) -> int:
+        if context.kind == "arithmetic" and sign in ("(", "(("):
+            return self._open("arithmetic", ")", start, start + 1)
+        if context.kind == "variable" and sign in ("'", "$'") and not self._is_in_quotes():
+            return self._after_quote(sign, start, end)
+        if context.kind == "variable" and sign == '"':
+            return self._open("quoted", '"', start, end)
         return end
 
     def _escape(self, context: _Context, start: int, end: int) -> int:
         """A backslash at the beginning of a line: the tree goes on with the line before."""
         before = self._text[max(0, start - 64) : start].rstrip(" \t")
-        if context.kind == "command" and before[-1:] == "\n":
+        begins_line = before[-1:] == "\n" and before[-2:] != "\\\n"
+        if context.kind == "command" and begins_line and self._text[end - 1].isalnum():
             self._edits.append((start, start + 1, "_"))
         return end
 
@@ -163,9 +182,19 @@ class _Scanner:
     def _open_substitution(self, context: _Context, sign: str, start: int) -> int:
         if sign == "`":
             return self._open("command", "`", start, start + 1)
-        if sign == "$((" and context.kind != "arithmetic":
+        if sign == "$((" and context.kind != "arithmetic" and self._is_arithmetic(start + 2):
             return self._open("arithmetic", "))", start, start + 3)
-        return self._open("command", ")", start, start + 2)
+        return self._open("command", ")", start, start + (3 if sign == "$((" else 2))
+
+    def _is_arithmetic(self, place: int) -> bool:
+        """Tell whether the inner of two brackets is closed by two; else blank the inner pair."""
+        reach = self._text[: place + _ARITHMETIC_REACH]
+        close = _Scanner(reach).closing(place + 1, ")")
+        if close >= len(reach) or self._text.startswith("))", close):
+            return True
+        self._edits += [(place, place + 1, " "), (close, close + 1, " ")]
+        self._blanked.add(close)
+        return False
 
     # Signs in the text of commands; each returns where to go on.
 
@@ -180,7 +209,9 @@ class _Scanner:
 
     def _bracket(self, sign: str, start: int, end: int) -> int:
         if sign == "((" and self._begins_command(start):
-            return self._open("arithmetic", "))", start, end)
+            if self._is_arithmetic(start + 1):
+                return self._open("arithmetic", "))", start, end)
+            return self._open("command", ")", start, end)
         return self._open("command", ")", start, start + 1)
 
     def _unopened(self, _sign: str, _start: int, end: int) -> int:
@@ -204,6 +235,12 @@ class _Scanner:
         if len(self._stack) == 1:
             self._separators.append((start, end))
         return self._bodies(end) if sign == "\n" and self._pending else end
+
+    def _duplicate(self, _sign: str, _start: int, end: int) -> int:
+        """`>&-`: the tree takes the next word for its target."""
+        if self._text.startswith("-", end):
+            self._edits.append((end, end + 1, "1"))
+        return end
 
     def _read_write(self, _sign: str, start: int, end: int) -> int:
         self._edits.append((start, end, "< "))
@@ -322,6 +359,8 @@ _SIGNS: dict[str, Callable[[_Scanner, str, int, int], int]] = {
     "<<": _Scanner._operator,
     "<<-": _Scanner._operator,
     "<>": _Scanner._read_write,
+    "<&": _Scanner._duplicate,
+    ">&": _Scanner._duplicate,
     ")": _Scanner._unopened,
     **dict.fromkeys(["&&", "||", ";", "&", "|", "|&", "\n"], _Scanner._separator),
 }

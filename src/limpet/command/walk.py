@@ -231,7 +231,7 @@ class Walk:
                 continue
             body = child.child_by_field_name("body")
             if child.type == "redirected_statement" and body and body.type == "pipeline":
-                own = Tail([], [])
+                own = Tail([], [], [])
                 for redirect in child.children:
                     if redirect.type in REDIRECTS:
                         self._assembler.take_redirect(redirect, scope, feed, own)
@@ -240,8 +240,8 @@ class Walk:
                 stages.append((child, None))
         if tail is not None:
             last, own_tail = stages[-1]
-            before = own_tail or Tail([], [])
-            stages[-1] = (last, Tail(before.redirects + tail.redirects, before.words + tail.words))
+            before = own_tail or Tail([], [], [])
+            stages[-1] = (last, _joined(before, tail))
         return stages
 
     def _negated(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
@@ -290,7 +290,7 @@ class Walk:
         runner = self._runner
         before = (runner.function, runner.siblings)
         runner.function, runner.siblings = name, []
-        tail = tail or Tail([], [])
+        tail = tail or Tail([], [], [])
         for child in node.children:
             if child.type in REDIRECTS:
                 self._assembler.take_redirect(child, scope, None, tail)
@@ -317,7 +317,7 @@ class Walk:
 
     def _redirected(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
         body: Node | None = None
-        tail = tail or Tail([], [])
+        tail = tail or Tail([], [], [])
         for child in node.children:
             if child.type in REDIRECTS:
                 self._assembler.take_redirect(child, scope, feed, tail)
@@ -369,6 +369,14 @@ class Walk:
         walk = Walk(self._line, script, offset=offset, span=span, caller=self._caller)
         walk._runner.level = self._runner.level + 1
         return walk.script(scope.child(), None)
+
+
+def _joined(first: Tail, second: Tail) -> Tail:
+    return Tail(
+        first.redirects + second.redirects,
+        first.words + second.words,
+        first.further + second.further,
+    )
 
 
 def _flattened(node: Node) -> list[Node]:

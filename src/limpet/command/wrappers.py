@@ -128,7 +128,9 @@ def keyword(command: Command) -> list[Inner]:
         words = after_options(words, "fo", ("format", "output"))
     elif command.name == "coproc" and len(words) > 1 and words[1].value in ("{", "("):
         words = words[2:]
-    return as_words([word for word in words if word.value != "{"] if words else [])
+    while words and (words[0].value == "{" or _is_assignment(words[0].value)):
+        words = words[1:]
+    return as_words(words)
 
 
 def flock(command: Command) -> list[Inner]:

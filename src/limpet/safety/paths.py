@@ -53,7 +53,7 @@ def precious(path: str) -> Place | None:
     if path[0] == "/":
         return _absolute(parts)
     if path[0] == HOME:
-        if len(parts) == 1 or _ALL_NAMES.match(parts[1]):
+        if len(parts) == 1 or (len(parts) == 2 and _ALL_NAMES.match(parts[1])):
             return "home"
         return "git" if parts[-1] == ".git" else None
     while parts and parts[0] in ("..", "."):
@@ -74,7 +74,7 @@ def _matches_git(name: str) -> bool:
 
 
 def _absolute(parts: list[str]) -> Place | None:
-    if not parts or _ALL_NAMES.match(parts[0]):
+    if not parts or (len(parts) == 1 and _ALL_NAMES.match(parts[0])):
         return "root"
     if parts in (["root"], ["var", "root"]) or (len(parts) == 2 and parts[0] in _HOMES):
         return "home"
@@ -97,6 +97,14 @@ _NO_DISK = re.compile(
 )
 
 
+_DISK = re.compile(
+    rf"""(?:(?:sd|hd|vd|xvd)[a-zA-Z{ANY}{STAR}{UNKNOWN}]+\d*|nvme\d.*|mmcblk\d.*|r?disk\d.*|disk/.+|mapper/.+
+    |md\d.*|dm-\d+|loop\d+.*|sr\d+|nbd\d.*|ram\d+|zram\d+|zvol/.+|pmem\d.*|block/.+|{UNKNOWN})\Z""",
+    re.X,
+)
+_UNKNOWN_DISK = re.compile(rf"{UNKNOWN}(?:p?\d+)?\Z")
+
+
 def is_disk(path: str) -> bool:
     """Tell whether a path is a disk, or a part of one: under /dev, and nothing else known."""
     path = normal(path)
@@ -105,9 +113,15 @@ def is_disk(path: str) -> bool:
     return not _NO_DISK.match(path, len("/dev/"))
 
 
+def is_disk_by_name(path: str) -> bool:
+    """Tell whether a path is a disk, or a part of one, by the names that these have."""
+    path = normal(path)
+    return path.startswith("/dev/") and bool(_DISK.match(path, len("/dev/")))
+
+
 def may_be_disk(path: str) -> bool:
-    """Tell whether a path is a disk, or is not known at all."""
-    return is_disk(path) or path == UNKNOWN
+    """Tell whether a path is a disk, or not known: `$DISK`, `${DISK}1`."""
+    return is_disk(path) or bool(_UNKNOWN_DISK.match(path))
 
 
 def is_in_etc(path: str) -> bool:

@@ -28,6 +28,10 @@ _TRANSPARENT = frozenset(
 )
 """Wrappers that add nothing to what they run, which is looked at apart."""
 _HARMLESS_TARGETS = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty")
+_SYSTEM_DIRECTORIES = frozenset(
+    """/bin /sbin /usr/bin /usr/sbin /usr/local/bin /usr/local/sbin /opt/homebrew/bin""".split()
+)
+_MOST_OPTIONS = 8
 _RISKY_VARIABLE = re.compile(
     r"(?:PATH|IFS|ENV|BASH_ENV|SHELL|HOME|CDPATH|EDITOR|VISUAL|PAGER|BROWSER|PROMPT_COMMAND"
     r"|LD_\w+|DYLD_\w+|GIT_\w+|PYTHON\w+|PERL\w+|RUBY\w+|NODE_\w+|JAVA_\w+|_JAVA_OPTIONS|MAKEFLAGS"
@@ -44,10 +48,32 @@ class Pattern(NamedTuple):
     writes: bool
     """True if it speaks of writing to a file: `make * > *`."""
 
-    def matches(self, command: Command) -> bool:
+    def allows(self, command: Command) -> bool:
         """Tell whether a command's words are those of the pattern."""
-        values = [command.name, *(word.value for word in command.arguments)]
-        return _match(self.words, values)
+        return _match(self.words, [_trusted_name(command), *_values(command)])
+
+    def forbids(self, command: Command) -> bool:
+        """Tell the same, also of a program elsewhere, and with options before a subcommand."""
+        name, values = command.words[0].value.rpartition("/")[2], _values(command)
+        if _match(self.words, [name, *values]):
+            return True
+        for place, value in enumerate(values[:_MOST_OPTIONS]):
+            if not (value.startswith("-") or (place and values[place - 1].startswith("-"))):
+                break
+            if _match(self.words, [name, *values[place + 1 :]]):
+                return True
+        return False
+
+
+def _values(command: Command) -> list[str]:
+    return [word.value for word in command.arguments]
+
+
+def _trusted_name(command: Command) -> str:
+    """Return a program's name, with its directory unless that is one of the system's."""
+    value = command.words[0].value
+    directory, slash, name = value.rpartition("/")
+    return name if not slash or directory in _SYSTEM_DIRECTORIES else value
 
 
 def pattern(text: str) -> Pattern:
@@ -89,41 +115,49 @@ def first_match(
     """Return the first command that one of the patterns matches."""
     for one in patterns:
         for command in commands:
-            if command.words and one.matches(command):
+            if command.words and one.forbids(command):
                 return one, command
     return None
 
 
 def uncovered(patterns: tuple[Pattern, ...], commands: list[Command]) -> Command | None:
     """Return the first command that the patterns do not allow."""
-    functions = {command.function for command in commands if command.function}
-    for command in commands:
-        if not _is_covered(patterns, command, functions):
-            return command
-    return None
+    return next((one for one in commands if not _is_covered(patterns, one)), None)
 
 
-def _is_covered(patterns: tuple[Pattern, ...], command: Command, functions: set[str]) -> bool:
+def _is_covered(patterns: tuple[Pattern, ...], command: Command) -> bool:
     is_writing = any(
         redirect.writes and redirect.target.value not in _HARMLESS_TARGETS
         for redirect in command.redirects
     )
-    if command.words and any(_RISKY_VARIABLE.match(a.name) for a in command.assignments):
+    if any(_RISKY_VARIABLE.match(assignment.name) for assignment in command.assignments):
         return False
     if not command.words:
         return not is_writing
-    if not is_writing and _speaks_for_itself(command, functions):
+    if not is_writing and _speaks_for_itself(command):
         return True
-    return any(one.matches(command) and (one.writes or not is_writing) for one in patterns)
+    return any(one.allows(command) and (one.writes or not is_writing) for one in patterns)
 
 
-def _speaks_for_itself(command: Command, functions: set[str]) -> bool:
-    if command.name in _HARMLESS or command.name in functions:
+def _speaks_for_itself(command: Command) -> bool:
+    """Tell whether a command needs no pattern: it changes nothing, or what it runs is seen."""
+    if command.calls_function:
         return True
-    if command.name in _TRANSPARENT:
+    name = command.words[0].value
+    if name in _HARMLESS:
+        return not any(_is_risky_argument(value) for value in _values(command))
+    if name in _TRANSPARENT:
         return len(command.words) > 1
-    # A shell is covered if its script could be read: its commands are then looked at apart.
-    if command.name not in SHELLS:
+    if command.name not in SHELLS or _trusted_name(command) != command.name:
         return False
-    script = read_shell(command).script
-    return script is not None and UNKNOWN not in script.value
+    # A shell is covered if its script could be read: its commands are then looked at apart.
+    call = read_shell(command)
+    options_given = command.words[1 : command.words.index(call.script)] if call.script else []
+    is_plain = all(re.match(r"-[celux]+\Z|-o\Z|pipefail\Z", word.value) for word in options_given)
+    return call.script is not None and is_plain and UNKNOWN not in call.script.value
+
+
+def _is_risky_argument(value: str) -> bool:
+    """`read PATH`, `unset PATH`, `declare -n`, `test -v 'a[$(…)]'`."""
+    name = value.partition("=")[0].partition("[")[0]
+    return bool(_RISKY_VARIABLE.match(name)) or value == "-n" or "$(" in value or "`" in value

@@ -7,7 +7,9 @@ import re
 from limpet.command.model import Command, Word
 from limpet.safety.rule import Rule, whole
 
-_FORKS = re.compile(r"\bfork\s*(?:\(\s*\))?\s*while\b|while\s*\(?\s*(?:1|fork)?\s*\)?\s*\{?\s*fork")
+_FORKS = re.compile(
+    r"(?:^|[;{])\s*+fork(?:\(\))?\s*+while\b|\bwhile\s*+\(?(?:1|fork)\)?\s*+\{?\s*+fork"
+)
 
 
 def _multiplies(command: Command) -> Word | None:
@@ -18,7 +20,7 @@ def _multiplies(command: Command) -> Word | None:
     if command.name == "perl":
         return next((word for word in command.arguments if _FORKS.search(word.value)), None)
     is_itself = command.name in ("$0", "./$0") or command.name == command.function
-    if not is_itself or command.caller_runs_program or command.arguments:
+    if not is_itself or command.via_words or command.arguments:
         return None
     twins = [other for other in command.siblings if other.name == command.name]
     is_beside = command.is_background or any(

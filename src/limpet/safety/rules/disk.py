@@ -5,7 +5,7 @@ from __future__ import annotations
 from limpet.command import options
 from limpet.command.model import Command, Word
 from limpet.command.words import UNKNOWN
-from limpet.safety.paths import is_disk, may_be_disk
+from limpet.safety.paths import is_disk, is_disk_by_name, may_be_disk
 from limpet.safety.rule import Rule, whole
 
 _DRY = {"mke2fs": "n", "mkfs.ext2": "n", "mkfs.ext3": "n", "mkfs.ext4": "n", "mkfs.xfs": "N"}
@@ -47,6 +47,21 @@ _LISTING = {
     "wipefs": ("n", "no-act", "h", "help", "V", "version"),
     "mkswap": ("h", "help", "V", "version"),
 }
+_SGDISK_WRITES = (
+    "n",
+    "new",
+    "d",
+    "delete",
+    "o",
+    "clear",
+    "Z",
+    "zap-all",
+    "z",
+    "zap",
+    "t",
+    "c",
+    "g",
+)
 _PARTED_WRITES = frozenset(
     """mklabel mktable mkpart mkpartfs mkfs rm resizepart resize move set toggle name disk_set
     disk_toggle type rescue""".split()
@@ -57,10 +72,12 @@ def _partitioned(command: Command) -> Word | None:
     given = options.read(command.arguments, _WITH_VALUE.get(command.name, ""))
     disk = _disk_among(given.operands)
     if command.name == "parted":
-        values = [word.value for word in given.operands] + (command.feed or "").split()
+        text = " ".join(word.value for word in given.operands) + " " + (command.feed or "")
+        values = text.split()
         writes = any(value in _PARTED_WRITES for value in values) or command.feed == UNKNOWN
         return disk if writes else None
-    if given.has(*_LISTING[command.name]):
+    writes = command.name == "sgdisk" and given.has(*_SGDISK_WRITES)
+    if given.has(*_LISTING[command.name]) and not writes:
         return None
     if command.name == "wipefs" and not given.has("a", "all", "o", "offset"):
         return None
@@ -114,13 +131,14 @@ DD_DEVICE = Rule(
 
 def _written(command: Command) -> Word | None:
     for redirect in command.redirects:
-        if redirect.writes and is_disk(redirect.target.value):
+        if redirect.writes and is_disk_by_name(redirect.target.value):
             return redirect.target
     if command.name == "tee":
-        return next((w for w in options.read(command.arguments).operands if is_disk(w.value)), None)
+        operands = options.read(command.arguments).operands
+        return next((word for word in operands if is_disk_by_name(word.value)), None)
     if command.name in ("cp", "mv"):
         given = options.read(command.arguments, "tS", ("target-directory", "suffix"))
-        return next((word for word in given.operands[1:] if is_disk(word.value)), None)
+        return next((word for word in given.operands[1:] if is_disk_by_name(word.value)), None)
     return None
 
 

@@ -78,7 +78,7 @@ PUSH_FORCE = Rule(
     advice="use `git push --force-with-lease`, which stops if the remote has moved",
     find=_forced_push,
     names=("git",),
-    mention=r"\bgit\s{1,9}(?:-\S{1,99}\s{1,9}){0,3}push\s",
+    mention=r"\bgit\s[^\n]{0,40}\bpush\s[^\n]{0,99}(?:\s-\w{0,9}f\b|--force\b|--mirror\b|\s\+)",
     refuses=(
         "git push --force",
         "git push -fu origin x",

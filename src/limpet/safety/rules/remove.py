@@ -16,7 +16,7 @@ _ACTIONS = frozenset(["-exec", "-execdir", "-ok", "-okdir"])
 
 
 def _removed(command: Command) -> Word | None:
-    if command.name == "find":
+    if command.name in ("find", "gfind"):
         return _found(command)
     given = options.read(command.arguments)
     if not given.has("r", "R", "recursive") or given.has("help", "version"):
@@ -57,8 +57,8 @@ RM_DANGEROUS = Rule(
     " project or its history",
     advice="name what is to go, below that place: `rm -rf ./build`",
     find=_removed,
-    names=("rm", "grm", "find"),
-    mention=r"(?<![\w-])rm\s{1,9}-\w|\bfind\s[^\n]{0,99}\s-delete\b",
+    names=("rm", "grm", "find", "gfind"),
+    mention=r"(?<![\w-])rm\s{1,9}-\w{0,9}[rR]|\bfind\s[^\n]{0,99}\s-delete\b",
     refuses=(
         "rm -rf /",
         'rm -fr "$HOME"',
