@@ -31,9 +31,7 @@ def parse(text: str, skim: Callable[[], re.Pattern[str]] | None = None) -> Line:
     line = Line([], [], skim() if skim is not None and len(text) > LONG else None)
     size = len(text)
     first = first_literal(text, 0, size)
-    if "\0" in text:  # no shell can be given that
-        line.gaps.append(Gap(0, size, text))
-    elif first is None or first in _NOT_PLAIN or "=" in first or runs_others(first):
+    if first is None or first in _NOT_PLAIN or "=" in first or runs_others(first):
         try:
             Walk(line, text, offset=0).script(Scope(), None)
         except RecursionError:

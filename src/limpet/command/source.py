@@ -34,8 +34,11 @@ class Masked(NamedTuple):
     """True if it nests, or pipes, beyond what the parser takes in reasonable time."""
 
 
+_MAY_NEED_MASK = re.compile(r"[<{\\]|\(\(|&-|time|coproc")
 _NEEDS_MASK = re.compile(
-    r"""<<|<>|[<>]&-|\(\(|\$\{[\s|{]|\b(?:time|coproc)\b[^\n;&|]{0,40}[({]|(?<!\$)\{[^\s{}]|\n[ \t]*+\\."""
+    r"""<<|<>|[<>]&-|\(\(|\$\{[\s|{]|(?<!\$)\{[^\s{}]|\n[ \t]*+\\.
+    |\b(?:time|coproc)\b[^\n;&|]{0,40}[({]""",
+    re.X,
 )
 _SIGN = re.compile(
     r"""\\.|'|\$'|"|`|\$\(\(|\$\(|\$\{|\(\(|\)\)|[(){}]|<<<|<<-?|<>|[<>]&|&>|>\||\#|\n|\|\||\|&|&&|[|&;]
@@ -43,6 +46,7 @@ _SIGN = re.compile(
     re.X | re.S,
 )
 _OPERATORS_ONLY = re.compile(r"(?:[<>|&;()] ?+){100}")
+_BRACKET = re.compile(r"""\\.|'[^']*+'|"(?:[^"\\]|\\.)*+"|[()]""", re.S)
 _ARITHMETIC_REACH = 1000
 """How far the end of `((` is looked for."""
 MOST_STAGES = 64
@@ -59,16 +63,8 @@ _WORD_START = frozenset(" \t\n;&|()`")
 
 def mask(text: str) -> Masked:
     """Return the text in the form that the parser reads rightly."""
-    may_need = (
-        "<" in text
-        or "((" in text
-        or "{" in text
-        or "\\" in text
-        or "time" in text
-        or "coproc" in text
-    )
-    needs_mask = may_need and _NEEDS_MASK.search(text) is not None
-    if _OPERATORS_ONLY.search(text):
+    needs_mask = _MAY_NEED_MASK.search(text) and _NEEDS_MASK.search(text)
+    if len(text) >= 100 and _OPERATORS_ONLY.search(text):
         return Masked(text, {}, True)
     hard = text.count("(") + text.count(")") + text.count("{") + text.count("|")
     if not needs_mask and hard < DEEPEST:
@@ -188,13 +184,21 @@ class _Scanner:
 
     def _is_arithmetic(self, place: int) -> bool:
         """Tell whether the inner of two brackets is closed by two; else blank the inner pair."""
-        reach = self._text[: place + _ARITHMETIC_REACH]
-        close = _Scanner(reach).closing(place + 1, ")")
-        if close >= len(reach) or self._text.startswith("))", close):
+        close = self._matching(place + 1)
+        if close is None or self._text.startswith("))", close):
             return True
         self._edits += [(place, place + 1, " "), (close, close + 1, " ")]
         self._blanked.add(close)
         return False
+
+    def _matching(self, place: int) -> int | None:
+        """Return where a bracket that was opened before a place is closed, if that is near."""
+        depth = 1
+        for found in _BRACKET.finditer(self._text, place, place + _ARITHMETIC_REACH):
+            depth += {"(": 1, ")": -1}.get(found[0], 0)
+            if not depth:
+                return found.start()
+        return None
 
     # Signs in the text of commands; each returns where to go on.
 

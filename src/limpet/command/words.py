@@ -67,10 +67,10 @@ def as_source(text: str) -> str:
     """Return text in which each character is one byte of its UTF-8, and no mark is."""
     if not text.isascii():
         text = text.encode("utf-8", "surrogatepass").decode("latin-1")
-    return text.translate(_NO_MARKS) if _HAS_MARK.search(text) else text
+    return text.translate(_NO_MARKS | {0: "?"}) if _HAS_MARK.search(text) else text
 
 
-_HAS_MARK = re.compile(f"[{MARKS}]")
+_HAS_MARK = re.compile(f"[{MARKS}\0]")
 
 
 def shown(text: str) -> str:
