@@ -59,13 +59,13 @@ _ECHO_OPTION = re.compile(r"-[neE]+\Z")
 
 def printed(command: Command) -> str:
     """Return what a command prints; what is not known is marked, with what it was made of."""
-    own = _PRINTERS.get(command.name)
+    own = PRINTERS.get(command.name)
     if own is not None:
         return own(command)
-    return _from_input(command)
+    return from_input(command)
 
 
-def _from_input(command: Command) -> str:
+def from_input(command: Command) -> str:
     """Of most programs only this is known: what came of a taint has it too."""
     if not command.feed:
         return UNKNOWN + "\n"
@@ -90,11 +90,11 @@ def _download(command: Command) -> str:
 
 def _grep(command: Command) -> str:
     is_quiet = options.read(command.arguments, "efmABC").has("q", "quiet", "silent")
-    return "" if is_quiet else _from_input(command)
+    return "" if is_quiet else from_input(command)
 
 
 def _decode(command: Command) -> str:
-    return DECODED + "\n" if _decodes(command) else _from_input(command)
+    return DECODED + "\n" if _decodes(command) else from_input(command)
 
 
 def _decodes(command: Command) -> bool:
@@ -185,7 +185,7 @@ def _dirname(command: Command) -> str:
 
 def _evaluate(command: Command) -> str:
     decodes = any(_DECODES.search(word.value) for word in command.arguments)
-    return DECODED + "\n" if decodes else _from_input(command)
+    return DECODED + "\n" if decodes else from_input(command)
 
 
 class Search:
@@ -232,7 +232,7 @@ def read_find(command: Command) -> Search:
 
 
 _SILENT = ("true", "false", ":", "cd", "test", "[", "[[", "exit", "return", "sleep", "set", "shift")
-_PRINTERS: dict[str, Callable[[Command], str]] = {
+PRINTERS: dict[str, Callable[[Command], str]] = {
     **dict.fromkeys(_SILENT, lambda command: ""),
     "echo": _echo,
     "printf": _printf,

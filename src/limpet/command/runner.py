@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from limpet.command.inner import Inner
 from limpet.command.model import Command, Line, Redirect, Word
-from limpet.command.printed import printed
+from limpet.command.printed import PRINTERS, from_input, printed
 from limpet.command.scope import Scope
-from limpet.command.unwrap import unwrap
+from limpet.command.unwrap import UNWRAPPERS, unwrap
 from limpet.command.words import HERE, HOME, REMOTE, UNKNOWN, is_connection
 from limpet.command.wrappers import KEYWORDS
 
@@ -78,6 +78,8 @@ class Runner:
         self.add(command)
         if command.name in scope.functions and _may_be_function(command, scope):
             return self._call_function(command, scope)
+        if command.name not in _ACTIVE and not self.outputs and not command.redirects:
+            return from_input(command)
         prints = None
         for inner in unwrap(command):
             if prints is not None and not scope.budget.repeats(len(inner.script) + 100):
@@ -216,3 +218,5 @@ _SETTERS: dict[str, Callable[[Command, Scope], None]] = {
     "pushd": _change_directory,
     "popd": lambda command, scope: scope.assign("PWD", UNKNOWN),
 }
+_ACTIVE = PRINTERS.keys() | UNWRAPPERS.keys() | _SETTERS.keys() | {"pwd"}
+"""Of all other commands nothing is known that matters to the rest of the line."""

@@ -23,16 +23,16 @@ from limpet.command.wrappers import (
 
 def unwrap(command: Command) -> Sequence[Inner]:
     """Return what a command runs besides itself."""
-    unwrapper = _UNWRAPPERS.get(command.name)
+    unwrapper = UNWRAPPERS.get(command.name)
     return () if unwrapper is None else unwrapper(command)
 
 
 def runs_others(name: str) -> bool:
     """Tell whether a program of this name may run others."""
-    return name.rpartition("/")[2] in _UNWRAPPERS
+    return name.rpartition("/")[2] in UNWRAPPERS
 
 
-_UNWRAPPERS: dict[str, Callable[[Command], list[Inner]]] = {
+UNWRAPPERS: dict[str, Callable[[Command], list[Inner]]] = {
     **{name: wrapper.unwrap for name, wrapper in WRAPPERS.items()},
     **dict.fromkeys(SHELLS, shell),
     **dict.fromkeys(RUNNERS, runner),

@@ -52,7 +52,7 @@ _MOST_BRACES = 16
 # Possessive (`++`): what was taken is never given back, so the time is linear.
 _LITERAL = r"""(?:[A-Za-z0-9_./:=,@%+\x80-\xff-]++|'[^']*+'|"[^"$`\\]*+")++"""
 _LITERAL_WORD = re.compile(_LITERAL)
-_LITERAL_WORDS = re.compile(rf"{_LITERAL}(?:[ \t]++{_LITERAL})*+\Z")
+_LITERAL_WORDS = re.compile(rf"({_LITERAL})(?:[ \t]++{_LITERAL})*+\Z")
 _QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 
 Lookup = Callable[[str], str]
@@ -85,10 +85,8 @@ def is_connection(path: str) -> bool:
 
 def first_literal(text: str, start: int, end: int) -> str | None:
     """Return the first word's value if text has nothing but plain and quoted words, else None."""
-    if not _LITERAL_WORDS.match(text, start, end):
-        return None
-    found = _LITERAL_WORD.match(text, start, end)
-    return _unquoted(found[0]) if found else None
+    found = _LITERAL_WORDS.match(text, start, end)
+    return None if found is None else _unquoted(found[1])
 
 
 def literal_words(text: str, start: int, end: int) -> list[tuple[str, int, int]]:
