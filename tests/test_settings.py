@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from limpet import settings
+from limpet.errors import SettingsError
 from limpet.policy import PermissionPolicy, Policy, RulePolicy
 
 
@@ -97,7 +98,7 @@ WRONG = {
 def test_an_error_names_file_line_and_key(project: Path, text: str, problem: str) -> None:
     file = project / "limpet.toml"
     file.write_text(text)
-    with pytest.raises(settings.SettingsError) as caught:
+    with pytest.raises(SettingsError) as caught:
         settings.load(project)
     assert str(caught.value).startswith(f"{file}:{problem}")
 
@@ -105,7 +106,7 @@ def test_an_error_names_file_line_and_key(project: Path, text: str, problem: str
 def test_an_error_in_the_users_file_is_told_of_that_file(project: Path, tmp_path: Path) -> None:
     _user_file(tmp_path, "timeout_s = -1")
     (project / "limpet.toml").write_text("max_concurrent = 3")
-    with pytest.raises(settings.SettingsError, match=r"config/limpet/limpet.toml:1: timeout_s"):
+    with pytest.raises(SettingsError, match=r"config/limpet/limpet.toml:1: timeout_s"):
         settings.load(project)
 
 
@@ -113,11 +114,11 @@ def test_an_error_in_the_environment_names_the_variable(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LIMPET_TIMEOUT_S", "soon")
-    with pytest.raises(settings.SettingsError, match="LIMPET_TIMEOUT_S: not a number: 'soon'"):
+    with pytest.raises(SettingsError, match="LIMPET_TIMEOUT_S: not a number: 'soon'"):
         settings.load(project)
 
 
 def test_a_file_that_cannot_be_read_is_an_error_and_not_the_default(project: Path) -> None:
     (project / "limpet.toml").write_bytes(b"shell = '\xff'")
-    with pytest.raises(settings.SettingsError, match="cannot be read"):
+    with pytest.raises(SettingsError, match="cannot be read"):
         settings.load(project)

@@ -72,14 +72,16 @@ def summary(command: str, cwd: str = "", width: int = 80) -> str:
     text = as_source(display(command, cwd))
     if len(text) <= _LONGEST:
         text = _without_bodies(text)
-    line = re.sub(r"[ \t]*(?:\\\n\s*|\n\s*)", _joint, shown(text).strip())
-    line = re.sub(r"[ \t]+", " ", line)
+    line = _on_one_line(shown(text).strip())
     line = "".join(c if c.isprintable() else "?" for c in line)
     return line if len(line) <= width else line[: max(width - 1, 0)].rstrip() + "…"
 
 
-def _joint(found: re.Match[str]) -> str:
-    return " " if "\\" in found[0] else " ⏎ "
+def _on_one_line(text: str) -> str:
+    """Join lines, with a mark where a command ends; squeeze blanks."""
+    lines = [" ".join(line.split()) for line in text.split("\n")]
+    joined = " ⏎ ".join(line for line in lines if line)
+    return joined.replace("\\ ⏎ ", "")
 
 
 def _without_bodies(text: str) -> str:

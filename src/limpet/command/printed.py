@@ -152,35 +152,35 @@ def _ls(command: Command) -> str:
     """Names of files: all of the directory, if none is asked for."""
     given = options.read(command.arguments, "ITw")
     if given.has("d", "directory") and given.operands:
-        return "\n".join(word.value for word in given.operands)
-    return UNKNOWN if given.operands else STAR
+        return "\n".join(word.value for word in given.operands) + "\n"
+    return (UNKNOWN if given.operands else STAR) + "\n"
 
 
 def _find(command: Command) -> str:
     search = read_find(command)
-    return "\n".join(search.roots) if search.finds_all else UNKNOWN
+    return ("\n".join(search.roots) if search.finds_all else UNKNOWN) + "\n"
 
 
 def _git(command: Command) -> str:
     match [word.value for word in command.arguments]:
         case ["rev-parse", "--show-toplevel"]:
-            return HERE
+            return HERE + "\n"
         case ["rev-parse", "--git-dir" | "--absolute-git-dir"]:
-            return ".git"
+            return ".git\n"
         case _:
-            return UNKNOWN
+            return UNKNOWN + "\n"
 
 
 def _operand(command: Command) -> str:
     """`which rm`, `command -v rm`, `realpath ~`: what it is asked about, in another form."""
     operands = options.read(command.arguments).operands
-    return operands[0].value if operands else UNKNOWN
+    return (operands[0].value if operands else UNKNOWN) + "\n"
 
 
 def _dirname(command: Command) -> str:
     operands = options.read(command.arguments).operands
     parent, slash, _ = operands[0].value.rstrip("/").rpartition("/") if operands else ("", "", "")
-    return parent or slash or UNKNOWN
+    return (parent or slash or UNKNOWN) + "\n"
 
 
 def _evaluate(command: Command) -> str:

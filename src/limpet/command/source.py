@@ -34,15 +34,15 @@ class Masked(NamedTuple):
     """True if it nests, or pipes, beyond what the parser takes in reasonable time."""
 
 
-_MAY_NEED_MASK = re.compile(r"[<{\\]|\(\(|&-|time|coproc")
+_MAY_NEED_MASK = re.compile(r"[<{\\]|\(\(|&-|!\s|time|coproc")
 _NEEDS_MASK = re.compile(
     r"""<<|<>|[<>]&-|\(\(|\$\{[\s|{]|(?<!\$)\{[^\s{}]|\n[ \t]*+\\.
-    |\b(?:time|coproc)\b[^\n;&|]{0,40}[({]""",
+    |\b(?:time|coproc)\b|!\s""",
     re.X,
 )
 _SIGN = re.compile(
     r"""\\.|'|\$'|"|`|\$\(\(|\$\(|\$\{|\(\(|\)\)|[(){}]|<<<|<<-?|<>|[<>]&|&>|>\||\#|\n|\|\||\|&|&&|[|&;]
-    |\b(?:case|esac|time|coproc)\b""",
+    |!(?=\s)|\b(?:case|esac|time|coproc)\b""",
     re.X | re.S,
 )
 _OPERATORS_ONLY = re.compile(r"(?:[<>|&;()] ?+){100}")
@@ -54,7 +54,11 @@ DEEPEST = 30
 MOST_ERRORS = 50
 """tree-sitter's time and memory grow with the square of stages and depth, and with errors."""
 _DELIMITER = re.compile(r"""[ \t]*((?:[^\s'"\\;&|<>()`$]|\\.|'[^']*'|"[^"]*"|\$(?!\())+)""", re.S)
-_BEFORE_BLOCK = re.compile(r"(?:time(?:\s+-p)?(?:\s+--)?|coproc(?:\s+\w+)?)(?=\s*(?:\(|\{\s))")
+_BEFORE_BLOCK = re.compile(
+    r"""(?:!|time(?:\s+-p)?(?:\s+--)?|coproc(?:\s+\w+)?)
+    (?=\s*(?:\(|\{\s|(?:if|for|while|until|case|select|function|time|!)\s|\[\[|[^\s()'"]+\s*\(\s*\)))""",
+    re.X,
+)
 _BRACE_WORD = re.compile(r"\{[^\s{}]*,[^\s{}]*\}")
 _QUOTE_END = re.compile(r"[^']*+'")
 _ANSI_QUOTE_END = re.compile(r"(?:[^'\\]|\\.)*+'", re.S)
@@ -63,10 +67,13 @@ _WORD_START = frozenset(" \t\n;&|()`")
 
 def mask(text: str) -> Masked:
     """Return the text in the form that the parser reads rightly."""
-    needs_mask = _MAY_NEED_MASK.search(text) and _NEEDS_MASK.search(text)
+    pipes = text.count("|")
+    needs_mask = (pipes >= 2 and "\n" in text) or bool(
+        _MAY_NEED_MASK.search(text) and _NEEDS_MASK.search(text)
+    )
     if len(text) >= 100 and _OPERATORS_ONLY.search(text):
         return Masked(text, {}, True)
-    hard = text.count("(") + text.count(")") + text.count("{") + text.count("|")
+    hard = text.count("(") + text.count(")") + text.count("{") + pipes
     if not needs_mask and hard < DEEPEST:
         return Masked(text, {}, False)
     return _Scanner(text).scan()
@@ -75,7 +82,7 @@ def mask(text: str) -> Masked:
 class _Context:
     """One level of nesting: what closes it, and what its text is."""
 
-    __slots__ = ("cases", "closer", "kind", "opened_at", "stages")
+    __slots__ = ("cases", "closer", "comment", "kind", "opened_at", "pipes", "stages")
 
     def __init__(self, kind: str, closer: str, opened_at: int) -> None:
         self.kind = kind
@@ -84,6 +91,11 @@ class _Context:
         self.opened_at = opened_at
         self.cases = 0
         self.stages = 0
+        """Of the pipeline so far."""
+        self.pipes = 0
+        """Of the line so far."""
+        self.comment: int | None = None
+        """Where the line's comment begins."""
 
 
 class _Scanner:
@@ -209,6 +221,7 @@ class _Scanner:
         if start and self._text[start - 1] not in _WORD_START:
             return end
         newline = self._text.find("\n", end)
+        self._stack[-1].comment = start
         return len(self._text) if newline < 0 else newline
 
     def _bracket(self, sign: str, start: int, end: int) -> int:
@@ -235,10 +248,31 @@ class _Scanner:
 
     def _separator(self, sign: str, start: int, end: int) -> int:
         context = self._stack[-1]
-        context.stages = context.stages + 1 if sign in ("|", "|&") else 0
+        is_pipe = sign in ("|", "|&")
+        context.stages = context.stages + 1 if is_pipe else 0
+        context.pipes += is_pipe
+        if sign == "\n":
+            self._end_line(context, start)
         if len(self._stack) == 1:
             self._separators.append((start, end))
         return self._bodies(end) if sign == "\n" and self._pending else end
+
+    def _end_line(self, context: _Context, newline: int) -> None:
+        """End a line of pipes by `;`: the tree may take the next line for a part of it."""
+        comment, context.comment = context.comment, None
+        pipes, context.pipes = context.pipes, 0
+        end = newline if comment is None else comment
+        before = self._text[max(0, end - 64) : end].rstrip()
+        after = self._text[newline + 1 : newline + 65].lstrip()
+        if (
+            pipes < 2
+            or before[-1:] in ("", "|", "&", ";", "(", "{", "\\")
+            or after[:1] in (";", "&")
+        ):
+            return
+        if comment is not None:
+            self._edits.append((comment, newline, " " * (newline - comment)))
+        self._edits.append((newline, newline + 1, ";"))
 
     def _duplicate(self, _sign: str, _start: int, end: int) -> int:
         """`>&-`: the tree takes the next word for its target."""
@@ -357,6 +391,7 @@ _SIGNS: dict[str, Callable[[_Scanner, str, int, int], int]] = {
     "((": _Scanner._bracket,
     "case": _Scanner._case,
     "esac": _Scanner._case,
+    "!": _Scanner._keyword,
     "time": _Scanner._keyword,
     "coproc": _Scanner._keyword,
     "{": _Scanner._brace,

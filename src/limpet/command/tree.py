@@ -19,7 +19,14 @@ def parse(text: str) -> Node:
         import tree_sitter
 
         parser = _local.parser = tree_sitter.Parser(_language())
-    return parser.parse(text.encode("latin-1")).root_node
+    source = text.encode("latin-1")
+    if not text.isascii():
+        source = source.translate(_AS_ASCII)
+    return parser.parse(source).root_node
+
+
+_AS_ASCII = bytes(range(128)) + b"x" * 128
+"""To the grammar all other bytes are letters; its scanner reads beyond its tables for some."""
 
 
 def _language() -> Language:

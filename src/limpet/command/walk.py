@@ -364,6 +364,9 @@ class Walk:
         return self._statements(node.children, scope.child(), feed)
 
     def _text_inside(self, script: str, place: int, scope: Scope) -> str:
+        if len(self._line.commands) > MOST_COMMANDS:
+            self._give_up(place, place + len(script))
+            return UNKNOWN
         offset = None if self._offset is None else self._offset + place
         span = self._pieces.at(place, place + len(script))
         walk = Walk(self._line, script, offset=offset, span=span, caller=self._caller)
@@ -405,7 +408,7 @@ _VISITORS: dict[str, _Visitor] = {
     "c_style_for_statement": Walk._loop,
     "do_group": Walk._block,
     "case_statement": Walk._case,
-    "case_item": Walk._block,
+    "case_item": Walk._case,
     "function_definition": Walk._function_definition,
     "test_command": Walk._test,
     "variable_assignment": Walk._assignments,

@@ -41,6 +41,7 @@ _MOST_ALTERNATIVES = 64
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,@%+-]+\Z")
 _SIMPLE = re.compile(r"""'([^']*)'\Z|"([^"$`\\]*)"\Z""")
+_QUOTE = re.compile(r"['\"]")
 _SPECIAL = re.compile(r"""\\|'|"|\$|`|[*?[]|[<>]\(""")
 _IN_QUOTES = re.compile(r'\\|"|\$|`')
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
@@ -124,6 +125,8 @@ def expand(
         if braces is not None:
             return _expand_braces(text, start, end, lookup, braces)
     value = _Word(text, lookup, substitutions or {}, run).read(start, end)
+    if not value:
+        return [""] if _QUOTE.search(text, start, end) else []  # an empty expansion vanishes
     if _SPLIT not in value:
         return [value]
     return [piece for piece in value.split(_SPLIT) if piece]
@@ -324,7 +327,9 @@ class _Word:
             start = place + (1 if self._text[place] == "`" else 2)
             bracket = closing_bracket(self._text, start, end)
             close = bracket + 1
-            if self._run is not None and not self._text.startswith("$((", place):
+            if self._text.startswith("$((", place):
+                _Word(self._text, self._lookup, {}, self._run).read_body(start + 1, bracket)
+            elif self._run is not None:
                 printed = self._run(self._text[start:bracket], start)
         self._add_variable(printed.rstrip("\n"), in_quotes=in_quotes)
         return close
