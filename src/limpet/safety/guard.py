@@ -17,10 +17,16 @@ from limpet.verdict import Decision, Finding, Verdict
 NOT_UNDERSTOOD = "not-understood"
 _PACKS: dict[str, tuple[Rule, ...]] = {"default": DEFAULT, "strict": STRICT, "none": ()}
 _MOST_FINDINGS = 20
-_WRITERS = frozenset(["cp", "mv", "tee", "sed", "gsed"])
-"""Of interest only with a path that is read anyway."""
-_ALWAYS_READ = r"""/dev/|/etc|\(\s*\)|function\s|\w["'\\]+\w|\$'|eval|(?:^|[;&|(`\n])\s*\$"""
-"""Devices, functions, words that are quoted in part, and names that are not literal."""
+_HIDDEN = r"""\w["'\\]+\w|\$'|\\\n|(?:^|[;&|(`\n])\s*+[^\s;&|()'"]*+\$"""
+"""How a name may be spelled so that its text is not there: quoted in part, or by a variable."""
+_SHORT = 4000
+_SETS_VARIABLE = re.compile(r"\w=|\bfor\s|\bread\b|\bset\s")
+_SIMPLE = re.compile(
+    r"""(?:[\w./:=,@%+*?~^-]++|'[^']*+'|"(?:[^"$`\\]|\$(?!\())*+"|\$\w++|\$\{\w++\}|\s++|&&|\|\||[;|&]
+    |>{1,2}|<(?![<(]))++\Z""",
+    re.X,
+)
+"""Lists and pipelines of words, quoted words and variables: no more syntax than that."""
 
 
 class Guard:
@@ -48,9 +54,12 @@ class Guard:
         self._allow = tuple(map(permissions.pattern, allowed.allow))
         self._unmatched: Decision = allowed.unmatched or ("ask" if allowed.allow else "allow")
         self._has_permissions = bool(self._deny or self._ask) or self._unmatched != "allow"
+        self._needs_all = self._has_permissions or bool(self._text_rules)
 
     def check(self, command: str) -> Verdict:
         """Return the verdict on a command, without running anything."""
+        if not self._needs_all and self._is_of_no_interest(command):
+            return Verdict(command, "allow")
         line = parse(command, None if self._has_permissions else self._skim)
         denied = self._broken(line.commands)
         if self._text_rules:
@@ -71,13 +80,17 @@ class Guard:
         return Verdict(command, decision, unique)
 
     def _skim(self) -> re.Pattern[str]:
-        """Return what a statement of a long script must contain to be looked at."""
+        """Return what a statement must contain for any rule to have a say."""
         if self._skimmed is None:
-            names = {name for name in self._by_name if name not in _WRITERS}
-            joined = "|".join(sorted(map(re.escape, names), reverse=True))
-            named = rf"(?<![\w-])(?:{joined})(?!\w)" if names else r"\Z."
-            self._skimmed = re.compile(f"{named}|{_ALWAYS_READ}" if not self._for_all else "")
+            triggers = [rule.trigger for rule in self._active]
+            self._skimmed = re.compile("|".join([*triggers, _HIDDEN]) if all(triggers) else "")
         return self._skimmed
+
+    def _is_of_no_interest(self, command: str) -> bool:
+        """Tell whether a command has nothing in it that a rule is about, and is plain to see."""
+        if len(command) > _SHORT or ("$" in command and _SETS_VARIABLE.search(command)):
+            return False
+        return not self._skim().search(command) and _SIMPLE.match(command) is not None
 
     def _broken(self, commands: list[Command]) -> list[Finding]:
         findings: list[Finding] = []

@@ -38,6 +38,7 @@ FORK_BOMB = Rule(
     find=_multiplies,
     names=("perl", "$0", "./$0"),
     watches=("functions",),
+    trigger=r"\(\s{0,9}\)|\bfunction\s|\$0|\bfork\b",
     mention=r"\(\)\s{0,9}\{[^\n{}]{0,40}\|[^\n{}]{0,40}&",
     refuses=(":(){ :|:& };:", "b() { b | b & }; b", "f() { f & f & }; f"),
     permits=("f() { f2 | f3 & }; f", "a & b & wait", "f() { [ $1 -gt 0 ] && f $(($1-1)); }; f 3"),
