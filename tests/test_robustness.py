@@ -258,7 +258,9 @@ print(repr(bash.run_sync('echo long #' + 'x' * 200_000).output))
 
 
 def test_a_host_whose_descriptors_cannot_be_reached_by_proc_uses_files() -> None:
-    setup = "import limpet.hint, limpet.output.text, tempfile, shlex, stat; limpet.check(':;:')\n"
+    setup = (
+        "import limpet.hint, limpet.output.text, tempfile, shlex, stat; limpet.check('x=$(rm y)')\n"
+    )
     said = in_a_host_of_its_own(setup + NOT_DUMPABLE)
     assert said == "'hi\\n' /usr\n'long\\n'\n"
 

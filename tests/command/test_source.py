@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from limpet.command.source import DEEPEST, MOST_STAGES, closing_bracket, mask, split
+from limpet.command.scanner import DEEPEST, MOST_STAGES
+from limpet.command.source import closing_bracket, mask, split
 
 
 def bodies(text: str) -> list[str]:

@@ -22,6 +22,14 @@ class Tail(NamedTuple):
     further: list[list[Word]]
     """Commands of the lines after it, which the tree hangs on the redirect."""
 
+    def joined(self, other: Tail) -> Tail:
+        """Return this and what stands behind it."""
+        return Tail(
+            self.redirects + other.redirects,
+            self.words + other.words,
+            self.further + other.further,
+        )
+
 
 class Assembler:
     """Puts the simple commands of one script together, and runs them."""

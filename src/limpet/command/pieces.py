@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from limpet.command.model import Assignment, Redirect, Word
+from limpet.command.scanner import Heredoc
 from limpet.command.scope import Scope
-from limpet.command.source import Heredoc
 from limpet.command.words import UNKNOWN, Substitutions, expand, expand_body, join
 
 if TYPE_CHECKING:

@@ -29,6 +29,15 @@ _AS_ASCII = bytes(range(128)) + b"x" * 128
 """To the grammar all other bytes are letters; its scanner reads beyond its tables for some."""
 
 
+def list_parts(node: Node) -> list[Node]:
+    """Return the parts and operators of a list; the tree nests all that stands left of each."""
+    parts: list[Node] = []
+    while node.type == "list":
+        node, *rest = node.children
+        parts += reversed(rest)
+    return [node, *reversed(parts)]
+
+
 def _language() -> Language:
     """Return the grammar from the package's extension module.
 

@@ -194,7 +194,7 @@ class Walk:
     def _list(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
         commands = self._line.commands
         prints, operator = [], ""
-        parts = _flattened(node)
+        parts = tree.list_parts(node)
         for place, child in enumerate(parts):
             if child.type not in _VISITORS:
                 operator = child.type
@@ -241,7 +241,7 @@ class Walk:
         if tail is not None:
             last, own_tail = stages[-1]
             before = own_tail or Tail([], [], [])
-            stages[-1] = (last, _joined(before, tail))
+            stages[-1] = (last, before.joined(tail))
         return stages
 
     def _negated(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
@@ -304,17 +304,6 @@ class Walk:
         """Read a function's body again, for the arguments of one call."""
         return self._visit(body, scope, feed)
 
-    # Commands
-
-    def _simple(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
-        return self._assembler.simple(node, scope, feed, tail)
-
-    def _assignments(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
-        return self._assembler.assignments(node, scope, feed, tail)
-
-    def _declaration(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
-        return self._assembler.declaration(node, scope, feed, tail)
-
     def _redirected(self, node: Node, scope: Scope, feed: str | None, tail: Tail | None) -> str:
         body: Node | None = None
         tail = tail or Tail([], [], [])
@@ -374,26 +363,9 @@ class Walk:
         return walk.script(scope.child(), None)
 
 
-def _joined(first: Tail, second: Tail) -> Tail:
-    return Tail(
-        first.redirects + second.redirects,
-        first.words + second.words,
-        first.further + second.further,
-    )
-
-
-def _flattened(node: Node) -> list[Node]:
-    """Return the parts and operators of a list; the tree nests all that stands left of each."""
-    parts: list[Node] = []
-    while node.type == "list":
-        node, *rest = node.children
-        parts += reversed(rest)
-    return [node, *reversed(parts)]
-
-
 _Visitor = Callable[[Walk, "Node", Scope, str | None, Tail | None], str]
 _VISITORS: dict[str, _Visitor] = {
-    "command": Walk._simple,
+    "command": lambda walk, *given: walk._assembler.simple(*given),
     "redirected_statement": Walk._redirected,
     "pipeline": Walk._pipeline,
     "list": Walk._list,
@@ -411,24 +383,14 @@ _VISITORS: dict[str, _Visitor] = {
     "case_item": Walk._case,
     "function_definition": Walk._function_definition,
     "test_command": Walk._test,
-    "variable_assignment": Walk._assignments,
-    "variable_assignments": Walk._assignments,
-    "declaration_command": Walk._declaration,
-    "unset_command": Walk._declaration,
+    "variable_assignment": lambda walk, *given: walk._assembler.assignments(*given),
+    "variable_assignments": lambda walk, *given: walk._assembler.assignments(*given),
+    "declaration_command": lambda walk, *given: walk._assembler.declaration(*given),
+    "unset_command": lambda walk, *given: walk._assembler.declaration(*given),
     "ERROR": Walk._block,
 }
 _ASSIGNING = frozenset(["variable_assignment", "variable_assignments", "declaration_command"])
 _TAKE_TAIL = frozenset(
-    [
-        "command",
-        "redirected_statement",
-        "pipeline",
-        "list",
-        "negated_command",
-        "test_command",
-        "variable_assignment",
-        "variable_assignments",
-        "declaration_command",
-        "unset_command",
-    ]
+    """command redirected_statement pipeline list negated_command test_command variable_assignment
+    variable_assignments declaration_command unset_command""".split()
 )

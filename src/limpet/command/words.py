@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from itertools import islice, pairwise
-from typing import NamedTuple
+from itertools import islice
 
+from limpet.command.braces import MOST_CHOICES, Braces, find_braces
 from limpet.command.source import closing_bracket
 
 UNKNOWN = "\x01"
@@ -37,7 +37,6 @@ TAINTS = DOWNLOADED + DECODED + REMOTE
 MOST_WORDS = 20_000
 """How many words of one command are looked at."""
 _NO_MARKS = {ord(mark): "?" for mark in MARKS}
-_MOST_ALTERNATIVES = 64
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,@%+-]+\Z")
 _SIMPLE = re.compile(r"""'([^']*)'\Z|"([^"$`\\]*)"\Z""")
@@ -46,9 +45,6 @@ _SPECIAL = re.compile(r"""\\|'|"|\$|`|[*?[]|[<>]\(""")
 _IN_QUOTES = re.compile(r'\\|"|\$|`')
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
 _EXPANSION = re.compile(r"\$\{(!?)(#?)([A-Za-z_]\w*|[0-9@*#?$!-])(\[[^]]*\])?")
-_SEQUENCE = re.compile(r"(-?\d{1,6}|[a-zA-Z])\.\.(-?\d{1,6}|[a-zA-Z])\Z")
-_BRACE_SIGN = re.compile(r"\\.|'[^']*+'|\"(?:[^\"\\]|\\.)*+\"|\$\{[^}]*+\}|[{},]", re.S)
-_MOST_BRACES = 16
 
 # Possessive (`++`): what was taken is never given back, so the time is linear.
 _LITERAL = r"""(?:[A-Za-z0-9_./:=,@%+\x80-\xff-]++|'[^']*+'|"[^"$`\\]*+")++"""
@@ -121,7 +117,7 @@ def expand(
     if (simple := _SIMPLE.match(text, start, end)) is not None:
         return [simple[1] or simple[2] or ""]
     if substitutions is None and text.find("{", start, end) >= 0:
-        braces = _find_braces(text, start, end)
+        braces = find_braces(text, start, end)
         if braces is not None:
             return _expand_braces(text, start, end, lookup, braces)
     value = _Word(text, lookup, substitutions or {}, run).read(start, end)
@@ -137,53 +133,15 @@ def expand_body(text: str, start: int, end: int, lookup: Lookup, run: RunText) -
     return _Word(text, lookup, {}, run).read_body(start, end).replace(_SPLIT, " ")
 
 
-class _Braces(NamedTuple):
-    """`{a,b}` or `{1..3}` in a word."""
-
-    start: int
-    end: int
-    choices: list[str]
-
-
-def _find_braces(text: str, start: int, end: int) -> _Braces | None:
-    """Return the first braces of a word that are to be expanded."""
-    opened: list[list[int]] = []
-    """The place of each `{`, and of the commas in it."""
-    for found in _BRACE_SIGN.finditer(text, start, end):
-        match found[0]:
-            case "{" if len(opened) < _MOST_BRACES:
-                opened.append([found.start()])
-            case "," if opened:
-                opened[-1].append(found.start())
-            case "}" if opened:
-                places = [*opened.pop(), found.start()]
-                inside = text[places[0] + 1 : places[-1]]
-                sequence = _SEQUENCE.match(inside)
-                if sequence is not None:
-                    return _Braces(places[0], found.end(), _sequence(sequence[1], sequence[2]))
-                if len(places) > 2 and not opened:
-                    choices = [text[one + 1 : next_] for one, next_ in pairwise(places)]
-                    return _Braces(places[0], found.end(), choices)
-    return None
-
-
-def _expand_braces(text: str, start: int, end: int, lookup: Lookup, braces: _Braces) -> list[str]:
+def _expand_braces(text: str, start: int, end: int, lookup: Lookup, braces: Braces) -> list[str]:
     before, after = text[start : braces.start], text[braces.end : end]
     values: list[str] = []
-    for choice in braces.choices[:_MOST_ALTERNATIVES]:
+    for choice in braces.choices[:MOST_CHOICES]:
         word = before + choice + after
         values += expand(word, 0, len(word), lookup) if word else []
-        if len(values) > _MOST_ALTERNATIVES:
+        if len(values) > MOST_CHOICES:
             break
     return values
-
-
-def _sequence(first: str, last: str) -> list[str]:
-    numbers = not (first.isalpha() or last.isalpha())
-    low, high = (int(first), int(last)) if numbers else (ord(first[0]), ord(last[0]))
-    step = 1 if low <= high else -1
-    places = range(low, high + step, step)[:_MOST_ALTERNATIVES]
-    return [str(place) if numbers else chr(place) for place in places]
 
 
 class _Word:

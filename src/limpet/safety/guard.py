@@ -20,7 +20,8 @@ _MOST_FINDINGS = 20
 _HIDDEN = r"""\w["'\\]+\w|\$'|\\\n|(?:^|[;&|(`\n])\s*+[^\s;&|()'"]*+\$"""
 """How a name may be spelled so that its text is not there: quoted in part, or by a variable."""
 _SHORT = 4000
-_SETS_VARIABLE = re.compile(r"\w=|\bfor\s|\bread\b|\bset\s")
+_SETS_VARIABLE = re.compile(r"\w=|\bread\b|\bset\s")
+_COMPOUND = re.compile(r"\b(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|select|in)\b")
 _SIMPLE = re.compile(
     r"""(?:[\w./:=,@%+*?~^-]++|'[^']*+'|"(?:[^"$`\\]|\$(?!\())*+"|\$\w++|\$\{\w++\}|\s++|&&|\|\||[;|&]
     |>{1,2}|<(?![<(]))++\Z""",
@@ -89,6 +90,8 @@ class Guard:
     def _is_of_no_interest(self, command: str) -> bool:
         """Tell whether a command has nothing in it that a rule is about, and is plain to see."""
         if len(command) > _SHORT or ("$" in command and _SETS_VARIABLE.search(command)):
+            return False
+        if _COMPOUND.search(command):
             return False
         return not self._skim().search(command) and _SIMPLE.match(command) is not None
 
