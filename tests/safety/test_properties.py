@@ -111,7 +111,7 @@ def test_a_dangerous_command_that_is_quoted_is_no_danger(printer: str) -> None:
 
 
 @bounded
-@given(st.sampled_from(PRINTERS[:-1]), st.text(st.characters(max_codepoint=0x7FF), max_size=40))
+@given(st.sampled_from(PRINTERS[:-1]), st.text(max_size=40))
 def test_any_text_that_is_quoted_is_no_danger(printer: str, text: str) -> None:
     assert decide(printer.format(shlex.quote(text.replace("\0", "")))) == "allow"
 
