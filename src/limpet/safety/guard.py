@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from limpet.command.model import Command, Gap, Line
 from limpet.command.parse import parse
@@ -13,6 +14,9 @@ from limpet.safety.rule import Rule
 from limpet.safety.rules import DEFAULT, STRICT
 from limpet.safety.strict import TEXT_RULES, literal
 from limpet.verdict import Decision, Finding, Verdict
+
+if TYPE_CHECKING:
+    from limpet.safety.strict import TextRule
 
 NOT_UNDERSTOOD = "not-understood"
 _PACKS: dict[str, tuple[Rule, ...]] = {"default": DEFAULT, "strict": STRICT, "none": ()}
@@ -36,9 +40,7 @@ class Guard:
     def __init__(self, rules: RulePolicy, allowed: PermissionPolicy) -> None:
         off = frozenset(rules.off)
         active = [rule for rule in (*_PACKS[rules.pack], *rules.extra) if rule.id not in off]
-        texts = TEXT_RULES if rules.pack == "strict" else ()
-        self._text_rules = [rule for rule in texts if rule.id not in off]
-        self._text_rules += map(literal, rules.blocked_patterns)
+        self._text_rules = _text_rules(rules)
         self._by_name: dict[str, list[Rule]] = {}
         self._for_all = [rule for rule in active if not (rule.names or rule.watches)]
         self._on_redirects = [rule for rule in active if "redirects" in rule.watches]
@@ -146,6 +148,16 @@ class Guard:
 
 
 _DIGITS = "0123456789"
+
+
+def _text_rules(rules: RulePolicy) -> list[TextRule]:
+    """Return the checks of the text itself, which most policies have none of."""
+    if rules.pack != "strict" and not rules.blocked_patterns:
+        return []
+
+    texts = TEXT_RULES if rules.pack == "strict" else ()
+    own = [rule for rule in texts if rule.id not in rules.off]
+    return [*own, *map(literal, rules.blocked_patterns)]
 
 
 def _unversioned(name: str) -> str:
