@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -129,6 +128,9 @@ def program_name(value: str) -> str:
     return name if not slash or is_absolute or directory.endswith(("/bin", "/sbin")) else value
 
 
+Skim = Callable[[str], object]
+
+
 class Gap(NamedTuple):
     """A part of the line that was not understood."""
 
@@ -143,5 +145,5 @@ class Line(NamedTuple):
     commands: list[Command]
     """Also those inside wrappers, scripts and substitutions."""
     gaps: list[Gap]
-    skim: re.Pattern[str] | None = None
-    """Of a long script, only statements are read in which this is found, and assignments."""
+    skim: Skim | None = None
+    """Tells of a statement of a long script whether it is to be read; assignments always are."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
-from limpet.command.model import Command, Gap, Line, Word
+from limpet.command.model import Command, Gap, Line, Skim, Word
 from limpet.command.scope import Scope
 from limpet.command.unwrap import runs_others
 from limpet.command.walk import Walk
@@ -20,15 +19,15 @@ _NOT_PLAIN = frozenset(
 """Words that begin something else than a simple command."""
 
 
-def parse(text: str, skim: Callable[[], re.Pattern[str]] | None = None) -> Line:
+def parse(text: str, skim: Callable[[str], Skim] | None = None) -> Line:
     """Read a command line. Never raises, and runs nothing.
 
     Args:
         text: The line, or a script of many.
-        skim: Returns what must be found in a statement of a long script for it to be read.
+        skim: Returns, for a long script, what tells whether a statement of it is to be read.
     """
     text = as_source(text)
-    line = Line([], [], skim() if skim is not None and len(text) > LONG else None)
+    line = Line([], [], skim(text) if skim is not None and len(text) > LONG else None)
     size = len(text)
     first = first_literal(text, 0, size)
     if first is None or first in _NOT_PLAIN or "=" in first or runs_others(first):

@@ -52,6 +52,18 @@ _DECODERS: dict[str, Callable[[options.Options], bool]] = {
 _DECODES = re.compile(
     r"b64decode|decode_base64|base64_decode|@base64d|['\"]base64['\"]|unhexlify|fromhex|\batob\("
 )
+DECODING = (
+    *_DECODERS,
+    "openssl",
+    "tr ",
+    "b64",
+    "decode_base64",
+    "@base64d",
+    "unhexlify",
+    "fromhex",
+    "atob",
+)
+"""Words of which one occurs wherever something is decoded."""
 _ROT13 = re.compile(r"[nN]-[zZ][aA]-[mM]")
 _FORMAT = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?([a-zA-Z%])")
 _ECHO_OPTION = re.compile(r"-[neE]+\Z")

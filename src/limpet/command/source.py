@@ -23,7 +23,7 @@ _OPERATORS_ONLY = re.compile(r"(?:[<>|&;()] ?+){100}")
 def mask(text: str) -> Masked:
     """Return the text in the form that the parser reads rightly."""
     pipes = text.count("|")
-    needs_mask = (pipes >= 2 and "\n" in text) or bool(
+    needs_mask = (pipes >= 2 and _has_line_of_pipes(text)) or bool(
         _MAY_NEED_MASK.search(text) and _NEEDS_MASK.search(text)
     )
     if len(text) >= 100 and _OPERATORS_ONLY.search(text):
@@ -32,6 +32,12 @@ def mask(text: str) -> Masked:
     if not needs_mask and hard < DEEPEST:
         return Masked(text, {}, False)
     return Scanner(text).scan()
+
+
+def _has_line_of_pipes(text: str) -> bool:
+    """Tell whether a line before another has a pipeline that may run on into it."""
+    *lines, _last = text.replace("|\n", "|").split("\n")
+    return any(line.count("|") >= 2 for line in lines)
 
 
 def closing_bracket(text: str, place: int, end: int) -> int:

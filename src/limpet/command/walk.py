@@ -155,7 +155,7 @@ class Walk:
         if kind in _ASSIGNING or self._line.skim is None:
             return False
         text = self._text[node.start_byte : node.end_byte]
-        if self._line.skim.search(text):
+        if self._line.skim(text):
             return False
         return not scope.functions or text.split(None, 1)[0] not in scope.functions
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from limpet.command.model import Command, Gap, Line
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NOT_UNDERSTOOD = "not-understood"
 _PACKS: dict[str, tuple[Rule, ...]] = {"default": DEFAULT, "strict": STRICT, "none": ()}
 _MOST_FINDINGS = 20
-_HIDDEN = r"""\w["'\\]+\w|\$'|\\\n|(?:^|[;&|(`\n])\s*+[^\s;&|()'"]*+\$"""
+_HIDDEN = re.compile(r"""\w["'\\]+\w|\$'|\\\n|(?:^|[;&|(`\n])\s*+[^\s;&|()'"]*+\$""")
 """How a name may be spelled so that its text is not there: quoted in part, or by a variable."""
 _SHORT = 4000
 _SETS_VARIABLE = re.compile(r"\w=|\bread\b|\bset\s")
@@ -50,20 +50,23 @@ class Guard:
             for name in rule.names:
                 self._by_name.setdefault(name, [*self._for_all]).append(rule)
         self._active = active
-        self._skimmed: re.Pattern[str] | None = None
+        self._triggers = tuple({trigger for rule in active for trigger in rule.triggers})
+        self._reads_all = not all(rule.triggers for rule in active)
+        self._words = re.compile("|".join(map(_as_word, self._triggers)) or r"\Z.")
         self._notes_gaps = NOT_UNDERSTOOD not in off and bool(active)
         self._deny = tuple(map(permissions.pattern, allowed.deny))
         self._ask = tuple(map(permissions.pattern, allowed.ask))
         self._allow = tuple(map(permissions.pattern, allowed.allow))
         self._unmatched: Decision = allowed.unmatched or ("ask" if allowed.allow else "allow")
         self._has_permissions = bool(self._deny or self._ask) or self._unmatched != "allow"
-        self._needs_all = self._has_permissions or bool(self._text_rules)
+        self._reads_all = self._reads_all or self._has_permissions
 
     def check(self, command: str) -> Verdict:
         """Return the verdict on a command, without running anything."""
-        if not self._needs_all and self._is_of_no_interest(command):
+        is_open = self._reads_all or self._text_rules
+        if not is_open and self._is_of_no_interest(command):
             return Verdict(command, "allow")
-        line = parse(command, None if self._has_permissions else self._skim)
+        line = parse(command, None if self._reads_all else self._skim)
         denied = self._broken(line.commands)
         if self._text_rules:
             denied += self._forbidden_text(command)
@@ -82,20 +85,20 @@ class Guard:
         unique = tuple(dict.fromkeys(findings))[:_MOST_FINDINGS]
         return Verdict(command, decision, unique)
 
-    def _skim(self) -> re.Pattern[str]:
-        """Return what a statement must contain for any rule to have a say."""
-        if self._skimmed is None:
-            triggers = [rule.trigger for rule in self._active]
-            self._skimmed = re.compile("|".join([*triggers, _HIDDEN]) if all(triggers) else "")
-        return self._skimmed
-
     def _is_of_no_interest(self, command: str) -> bool:
         """Tell whether a command has nothing in it that a rule is about, and is plain to see."""
         if len(command) > _SHORT or ("$" in command and _SETS_VARIABLE.search(command)):
             return False
-        if _COMPOUND.search(command):
+        if any(map(command.__contains__, self._triggers)) and self._words.search(command):
             return False
-        return not self._skim().search(command) and _SIMPLE.match(command) is not None
+        if _HIDDEN.search(command) or _COMPOUND.search(command):
+            return False
+        return _SIMPLE.match(command) is not None
+
+    def _skim(self, script: str) -> Callable[[str], object]:
+        """Return what tells whether a rule may have a say about a part of a long script."""
+        present = [trigger for trigger in self._triggers if trigger in script]
+        return lambda part: any(map(part.__contains__, present)) or _HIDDEN.search(part)
 
     def _broken(self, commands: list[Command]) -> list[Finding]:
         findings: list[Finding] = []
@@ -158,6 +161,12 @@ def _text_rules(rules: RulePolicy) -> list[TextRule]:
     texts = TEXT_RULES if rules.pack == "strict" else ()
     own = [rule for rule in texts if rule.id not in rules.off]
     return [*own, *map(literal, rules.blocked_patterns)]
+
+
+def _as_word(trigger: str) -> str:
+    """Return the pattern of a trigger: where it is a word, as the beginning of one."""
+    is_word = trigger[0].isalnum()
+    return (r"(?<![\w-])" if is_word else "") + re.escape(trigger)
 
 
 def _unversioned(name: str) -> str:

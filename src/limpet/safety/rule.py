@@ -26,9 +26,9 @@ class Rule(NamedTuple):
     watches: tuple[Watched, ...] = ()
     """What else it is about: commands with redirects, commands inside functions, and commands whose
     name is not literal."""
-    trigger: str = ""
-    """What occurs in the text of every command that it can match (a regular expression): where
-    that is missing nothing needs to be read. Without it every command is."""
+    triggers: tuple[str, ...] = ()
+    """Beginnings of words, or signs, of which one occurs in every command that it can match: where
+    all are missing nothing needs to be read. Without any, every command is."""
     mention: str = ""
     """What names them in text that could not be read as shell syntax (a regular expression)."""
     refuses: tuple[str, ...] = ()

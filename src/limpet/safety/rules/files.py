@@ -43,7 +43,7 @@ CHMOD_777 = Rule(
     advice="give what is needed: `chmod -R u+rwX,go+rX dir`, or change the owner",
     find=_opened_to_all,
     names=("chmod", "gchmod"),
-    trigger=r"chmod",
+    triggers=("chmod", "gchmod"),
     mention=r"\bchmod\s{1,9}-\w{0,9}R",
     refuses=("chmod -R 777 .", "chmod a+rwx -R /srv", "chmod --recursive 0777 dir"),
     permits=("chmod 777 x", "chmod -R 755 dir", "chmod -R a+rX docs"),
@@ -90,7 +90,7 @@ ETC_OVERWRITE = Rule(
     find=_overwritten,
     names=tuple(_WRITERS),
     watches=("redirects",),
-    trigger=r"/etc\b",
+    triggers=("/etc",),
     mention=r"(?<!>)>\s{0,9}[\"\']?/etc/",
     refuses=(
         "echo x > /etc/hosts",

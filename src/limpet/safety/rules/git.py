@@ -15,9 +15,6 @@ _EVERYTHING = frozenset(
 )
 
 
-_BEFORE = r"\bgit\b.{0,300}?\b"
-
-
 def _subcommand(command: Command) -> list[Word]:
     """Return the words from the subcommand on."""
     return options.read(command.arguments, _GLOBAL_SHORT, _GLOBAL_LONG, is_permuted=False).operands
@@ -50,7 +47,7 @@ ADD_BLIND = Rule(
     advice="name the paths: `git status --short`, then `git add path/one path/two`",
     find=_blind_add,
     names=("git",),
-    trigger=_BEFORE + r"(?:add|stage|submodule|rebase|bisect)\b",
+    triggers=("add", "stage", "submodule", "rebase", "bisect"),
     mention=r"\bgit\s{1,9}(?:-\S{1,99}\s{1,9}){0,3}(?:add|stage)\s",
     refuses=("git add -A", "git add .", "git -C repo add --all", "git add *", "git add -v :/"),
     permits=("git add src/main.py", "git add -u", "git add .github", "git add -p"),
@@ -82,7 +79,7 @@ PUSH_FORCE = Rule(
     advice="use `git push --force-with-lease`, which stops if the remote has moved",
     find=_forced_push,
     names=("git",),
-    trigger=_BEFORE + r"(?:push|submodule|rebase|bisect)\b",
+    triggers=("push", "submodule", "rebase", "bisect"),
     mention=r"\bgit\s[^\n]{0,40}\bpush\s[^\n]{0,99}(?:\s-\w{0,9}f\b|--force\b|--mirror\b|\s\+)",
     refuses=(
         "git push --force",

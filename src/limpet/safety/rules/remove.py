@@ -58,7 +58,7 @@ RM_DANGEROUS = Rule(
     advice="name what is to go, below that place: `rm -rf ./build`",
     find=_removed,
     names=("rm", "grm", "find", "gfind"),
-    trigger=r"(?<![\w-])(?:g?rm|unlink|shred)\b|-delete\b",
+    triggers=("rm", "grm", "unlink", "shred", "-delete"),
     mention=r"(?<![\w-])rm\s{1,9}-\w{0,9}[rR]|\bfind\s[^\n]{0,99}\s-delete\b",
     refuses=(
         "rm -rf /",
@@ -90,7 +90,7 @@ SUDO_RM = Rule(
     advice="remove them as the user they belong to, or leave it to a person",
     find=_removed_by_root,
     names=("rm",),
-    trigger=r"(?<![\w-])rm\b",
+    triggers=("rm",),
     refuses=("sudo rm x.log", "sudo -u root rm -i x"),
     permits=("rm x.log", "sudo rmdir x", "sudo ls rm"),
 )
