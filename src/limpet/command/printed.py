@@ -25,7 +25,6 @@ DOWNLOADERS = frozenset(
         "wget",
         "wget2",
         "curlie",
-        "fetch",
         "http",
         "https",
         "xh",

@@ -24,7 +24,9 @@ _MOST_FINDINGS = 20
 _HIDDEN = re.compile(r"""\w["'\\]+\w|\$'|\\\n|(?:^|[;&|(`\n])\s*+[^\s;&|()'"]*+\$""")
 """How a name may be spelled so that its text is not there: quoted in part, or by a variable."""
 _SHORT = 4000
-_SETS_VARIABLE = re.compile(r"\w=|\bread\b|\bset\s")
+_SETS_VARIABLE = re.compile(
+    r"(?:^|[;&|\n]|\b(?:export|local|declare|readonly|typeset)\s)\s*+\w++\+?=|\bread\b|\bset\s"
+)
 _COMPOUND = re.compile(r"\b(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|select|in)\b")
 _SIMPLE = re.compile(
     r"""(?:[\w./:=,@%+*?~^-]++|'[^']*+'|"(?:[^"$`\\]|\$(?!\())*+"|\$\w++|\$\{\w++\}|\s++|&&|\|\||[;|&]
@@ -52,7 +54,7 @@ class Guard:
         self._active = active
         self._triggers = tuple({trigger for rule in active for trigger in rule.triggers})
         self._reads_all = not all(rule.triggers for rule in active)
-        self._words = re.compile("|".join(map(_as_word, self._triggers)) or r"\Z.")
+        self._words = _beginnings(self._triggers)
         self._notes_gaps = NOT_UNDERSTOOD not in off and bool(active)
         self._deny = tuple(map(permissions.pattern, allowed.deny))
         self._ask = tuple(map(permissions.pattern, allowed.ask))
@@ -89,7 +91,8 @@ class Guard:
         """Tell whether a command has nothing in it that a rule is about, and is plain to see."""
         if len(command) > _SHORT or ("$" in command and _SETS_VARIABLE.search(command)):
             return False
-        if any(map(command.__contains__, self._triggers)) and self._words.search(command):
+        text = command.replace("/dev/null", "") if "/dev/null" in command else command
+        if any(map(text.__contains__, self._triggers)) and self._words.search(text):
             return False
         if _HIDDEN.search(command) or _COMPOUND.search(command):
             return False
@@ -163,10 +166,11 @@ def _text_rules(rules: RulePolicy) -> list[TextRule]:
     return [*own, *map(literal, rules.blocked_patterns)]
 
 
-def _as_word(trigger: str) -> str:
-    """Return the pattern of a trigger: where it is a word, as the beginning of one."""
-    is_word = trigger[0].isalnum()
-    return (r"(?<![\w-])" if is_word else "") + re.escape(trigger)
+def _beginnings(triggers: tuple[str, ...]) -> re.Pattern[str]:
+    """Return what finds triggers: signs anywhere, words where a word begins."""
+    words = "|".join(re.escape(one) for one in triggers if one[0].isalnum())
+    signs = [re.escape(one) for one in triggers if not one[0].isalnum()]
+    return re.compile("|".join([rf"(?<![\w-])(?:{words or '(?!)'})", *signs]))
 
 
 def _unversioned(name: str) -> str:
