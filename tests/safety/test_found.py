@@ -51,6 +51,7 @@ MISSED = [
     'f() { shift; rm -rf "$1"; }; f x /',
     'd=$(dirname ~/x); rm -rf "$d"',
     "cd / && rm -rf usr",
+    "unset X; rm -rf /${X}*",
     "E=etc; echo x > /$E/hosts",
     "for sub in add; do git $sub -A; done",
 ]

@@ -66,6 +66,9 @@ class Assembler:
                 words.append(Word(value, *self._pieces.at(child.start_byte, child.end_byte)))
             else:
                 words += self._pieces.words(child, scope, feed)
+        if words and words[0].value == "unset":
+            for word in words[1:]:
+                scope.assign(word.value, "")
         command = Command(words, *self._pieces.at(node.start_byte, node.end_byte))
         command.assignments = tuple(assignments)
         command.redirects = tuple(tail.redirects) if tail else ()
