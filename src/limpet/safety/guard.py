@@ -12,7 +12,6 @@ from limpet.policy import PermissionPolicy, RulePolicy
 from limpet.safety import permissions
 from limpet.safety.rule import Rule
 from limpet.safety.rules import DEFAULT, STRICT
-from limpet.safety.strict import TEXT_RULES, literal
 from limpet.verdict import Decision, Finding, Verdict
 
 if TYPE_CHECKING:
@@ -160,6 +159,7 @@ def _text_rules(rules: RulePolicy) -> list[TextRule]:
     """Return the checks of the text itself, which most policies have none of."""
     if rules.pack != "strict" and not rules.blocked_patterns:
         return []
+    from limpet.safety.strict import TEXT_RULES, literal  # most have no use for it
 
     texts = TEXT_RULES if rules.pack == "strict" else ()
     own = [rule for rule in texts if rule.id not in rules.off]
