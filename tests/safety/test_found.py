@@ -116,6 +116,13 @@ def test_what_is_denied_is_denied_in_any_form(command: str) -> None:
     assert bash.check("git commit -m push").decision == "allow"
 
 
+@pytest.mark.parametrize("text", ["a && && b", "| a", "a |", "a && ; b", "a >", "a > | b"])
+def test_a_plain_line_that_is_no_syntax_passes_with_the_note(text: str) -> None:
+    verdict = limpet.check(text)
+    assert verdict.decision == "allow"
+    assert {finding.rule for finding in verdict.findings} == {"not-understood"}
+
+
 def test_places_are_right_after_a_line_of_pipes() -> None:
     commands = parse("a | b | c\nrm -rf ~ || true").commands
     assert [command.joined_by for command in commands] == ["", "|", "|", ";", "||"]

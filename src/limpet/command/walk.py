@@ -78,8 +78,11 @@ class Walk:
         return prints
 
     def _read_in_parts(self, text: str, scope: Scope) -> bool:
-        """Read each part of a line on its own: an error in one must not hide the others."""
-        parts = split(text)
+        """Read each part of a line on its own: an error in one must not hide the others.
+
+        Return False if none of them has the error.
+        """
+        parts, known = split(text), len(self._line.gaps)
         if not 1 < len(parts) <= _MOST_PARTS:
             return False
         for start, end in parts:
@@ -87,7 +90,7 @@ class Walk:
             span = self._pieces.at(start, end)
             walk = Walk(self._line, text[start:end], offset=offset, span=span, is_whole=False)
             walk.script(scope.child(), None)
-        return True
+        return len(self._line.gaps) > known
 
     def _give_up(self, start: int, end: int) -> bool:
         """Note a gap; return False once there are too many to tell apart."""

@@ -33,6 +33,10 @@ _SIMPLE = re.compile(
     re.X,
 )
 """Lists and pipelines of words, quoted words and variables: no more syntax than that."""
+_MISPLACED = re.compile(
+    r"(?:^|(?>&&|\|\||\|&|[;|&]))\s*+(?:[;|]|&(?!>))|(?:&&|[|<>])\s*+\Z|[<>]\s*+[;|<]"
+)
+"""Operators where a word must stand; the tree tells whether it is an error."""
 
 
 class Guard:
@@ -93,7 +97,7 @@ class Guard:
         text = command.replace("/dev/null", "") if "/dev/null" in command else command
         if any(map(text.__contains__, self._triggers)) and self._words.search(text):
             return False
-        if _HIDDEN.search(command) or _COMPOUND.search(command):
+        if _HIDDEN.search(command) or _COMPOUND.search(command) or _MISPLACED.search(command):
             return False
         return _SIMPLE.match(command) is not None
 
