@@ -15,11 +15,23 @@ ROOT = Path(limpet.__file__).parent
 
 FLOW = [
     {"_platform"},
-    {"errors", "verdict", "result", "events", "policy", "context", "state", "loop", "turns"},
+    {
+        "errors",
+        "verdict",
+        "result",
+        "events",
+        "confinement",
+        "policy",
+        "context",
+        "state",
+        "loop",
+        "turns",
+    },
     {"command"},
     {"safety"},
     {"process"},
     {"output"},
+    {"sandbox"},
     {"hint", "backlog"},
     {"launch"},
     {"conclude"},
@@ -64,7 +76,7 @@ def test_a_module_imports_only_from_its_left(path: Path) -> None:
     assert {part for part in _imported(path) if _place(part) > _place(own)} == set()
     # Modules of one step do not lean on each other either, but for packages on themselves.
     peers = {part for part in _imported(path) if _place(part) == _place(own) and part != own}
-    assert peers <= {"errors", "verdict", "result", "events", "policy"}
+    assert peers <= {"errors", "verdict", "result", "events", "confinement", "policy"}
 
 
 def _run(code: str) -> str:

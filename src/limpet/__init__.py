@@ -1,8 +1,17 @@
 """limpet: the bash tool for LLM agents."""
 
+from typing import TYPE_CHECKING
+
 import limpet._platform  # noqa: F401 -- before anything that another platform has not
+from limpet.confinement import LimitPolicy, SandboxPolicy
 from limpet.context import ToolContext
-from limpet.errors import CommandFailed, CommandRefused, LimpetError, SpawnFailed
+from limpet.errors import (
+    CommandFailed,
+    CommandRefused,
+    LimpetError,
+    SandboxUnavailable,
+    SpawnFailed,
+)
 from limpet.policy import EnvironmentPolicy, OutputPolicy, PermissionPolicy, Policy, RulePolicy
 from limpet.result import Outcome, Result
 from limpet.tool import Bash, check
@@ -15,6 +24,7 @@ __all__ = [
     "CommandFailed",
     "CommandRefused",
     "EnvironmentPolicy",
+    "LimitPolicy",
     "LimpetError",
     "Outcome",
     "OutputPolicy",
@@ -22,8 +32,22 @@ __all__ = [
     "Policy",
     "Result",
     "RulePolicy",
+    "SandboxPolicy",
+    "SandboxUnavailable",
     "SpawnFailed",
     "ToolContext",
     "Verdict",
     "check",
 ]
+
+if TYPE_CHECKING:
+    from limpet import sandbox as sandbox
+
+
+def __getattr__(name: str) -> object:
+    # Loads ctypes and more: only for those who ask what the sandbox can do.
+    if name == "sandbox":
+        import importlib
+
+        return importlib.import_module("limpet.sandbox")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

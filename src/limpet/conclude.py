@@ -8,7 +8,7 @@ from limpet.launch import Request
 from limpet.output.capture import Captured
 from limpet.process.prelude import Report
 from limpet.process.reap import Ended
-from limpet.result import Outcome, Result, Survivor, Usage
+from limpet.result import Outcome, Result, SandboxReport, Survivor, Usage
 
 
 class End(NamedTuple):
@@ -25,6 +25,7 @@ class End(NamedTuple):
     """Who was waiting for input at the time limit, and from where."""
     log_path: str | None
     """Where survivors go on writing."""
+    sandbox: SandboxReport | None
 
 
 def conclude(request: Request, end: End) -> Result:
@@ -52,6 +53,7 @@ def conclude(request: Request, end: End) -> Result:
         cwd_changed=cwd != request.cwd,
         usage=Usage(end.duration_s, ended.cpu_s, end.peak_memory_bytes),
         verdict=request.verdict,
+        sandbox=end.sandbox,
         hint=_hint(request, end),
     )
 

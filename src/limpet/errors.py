@@ -4,10 +4,12 @@ LimpetError
 ├─ CommandRefused(PermissionError)   change the command
 ├─ SpawnFailed(OSError)              fix the working directory, the shell or the input
 ├─ CommandFailed                     read the result
+├─ SandboxUnavailable(OSError)       change the machine, or ask for less
 └─ SettingsError(ValueError)         mend the file
 
 The first three come from `Result.check()` only and carry the whole result: a command that fails is
-a `Result`, never an exception. The last names a settings file, the line and the key. Values of the
+a `Result`, never an exception. `SandboxUnavailable` is raised before anything runs. `SettingsError` names
+a settings file, the line and the key. Values of the
 wrong type or range are `TypeError` and `ValueError`, raised before anything starts. Where the task
 that awaits a call is cancelled, the call raises its `asyncio.CancelledError`, once all is dead,
 with the result as the attribute `result`.
@@ -45,6 +47,10 @@ class SpawnFailed(_ResultError, OSError):
 
 class CommandFailed(_ResultError):
     """The command ran and did not end with exit code 0."""
+
+
+class SandboxUnavailable(LimpetError, OSError):
+    """The sandbox that the policy asks for cannot be had here: the message says what it needs."""
 
 
 class SettingsError(LimpetError, ValueError):

@@ -7,7 +7,7 @@ import os
 import stat
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from limpet.events import Stream
 from limpet.output.capture import Pipe
@@ -16,12 +16,17 @@ from limpet.process import env, reap, spawn, table
 from limpet.process.prelude import AnonymousFile, Prelude, Report
 from limpet.verdict import Verdict
 
+if TYPE_CHECKING:
+    from limpet.sandbox.confine import Confinement
+
 
 class Request(NamedTuple):
     """One call, complete and of the right types."""
 
     command: str
     cwd: str
+    workspace: str
+    """Where the conversation began, whatever its commands have moved it to since."""
     timeout_s: float
     policy: Policy
     inherited: Mapping[bytes, bytes]
@@ -48,6 +53,7 @@ class Launched(NamedTuple):
     pipes: list[Pipe]
     prelude: Prelude | None
     script: AnonymousFile | None
+    confinement: Confinement | None
 
     def report(self) -> Report | None:
         """Return what the shell reported at its end, if it was asked to and did."""
@@ -68,17 +74,34 @@ def launch(request: Request, run_id: str) -> Launched:
     """
     if problem := _unreadable(request):
         raise CannotStart(problem)
+    confinement = _confinement(request)
     opened: list[Pipe | Prelude | AnonymousFile] = []
     try:
-        return _launch(request, run_id, opened)
+        return _launch(request, run_id, confinement, opened)
     except (OSError, UnicodeEncodeError) as error:
         for thing in opened:
             thing.close()
         raise CannotStart(_explain(error, request)) from error
 
 
+def _confinement(request: Request) -> Confinement | None:
+    """Return what the run is to be started in; None if nothing confines it."""
+    policy = request.policy
+    if policy.sandbox.mode == "off" and policy.limits is None:
+        return None
+    from limpet.sandbox.confine import Confinement  # ctypes and more, for those who want it
+
+    try:
+        return Confinement(policy, request.workspace, request.inherited)
+    except ValueError as error:
+        raise CannotStart(str(error)) from None
+
+
 def _launch(
-    request: Request, run_id: str, opened: list[Pipe | Prelude | AnonymousFile]
+    request: Request,
+    run_id: str,
+    confinement: Confinement | None,
+    opened: list[Pipe | Prelude | AnonymousFile],
 ) -> Launched:
     policy = request.policy
     environment = env.build(policy.environment, request.inherited, request.env, run_id, request.cwd)
@@ -86,11 +109,15 @@ def _launch(
     shell = spawn.find_program(policy.shell)
     if shell is None:
         raise FileNotFoundError(errno.ENOENT, "no such program", policy.shell)
-    arguments, script = _arguments(request.command, opened)
+    is_confined = confinement is not None
+    arguments, script = _arguments(shell, request.command, opened, inherited=is_confined)
     prelude = None
-    if policy.persist_cwd or "|" in request.command:
-        prelude = Prelude(environment)
+    wants_report = policy.persist_cwd or "|" in request.command
+    if wants_report or is_confined:
+        prelude = Prelude(environment, gated=is_confined, reports=wants_report)
         opened.append(prelude)
+    if confinement is not None:
+        confinement.prepare(environment)
     stdin = AnonymousFile(request.stdin) if isinstance(request.stdin, bytes) else None
     write_ends: list[int] = []
     pipes: list[Pipe] = []
@@ -101,17 +128,25 @@ def _launch(
             write_ends.append(write_end)
             pipes.append(Pipe(read_end, stream, secrets))
             opened.append(pipes[-1])
+
+        def start() -> int:
+            return spawn.start(
+                shell,
+                arguments,
+                environment=environment.entries(),
+                cwd=request.cwd,
+                stdin=stdin.rewound() if stdin is not None else _descriptor(request.stdin),
+                stdout=write_ends[0],
+                stderr=write_ends[-1],
+                keep=_kept(prelude, script) if is_confined else (),
+            )
+
         started_s = time.monotonic()
         since_ticks = table.now_ticks()
-        pid = spawn.start(
-            shell,
-            arguments,
-            environment=environment.entries(),
-            cwd=request.cwd,
-            stdin=stdin.rewound() if stdin is not None else _descriptor(request.stdin),
-            stdout=write_ends[0],
-            stderr=write_ends[-1],
-        )
+        if confinement is None:
+            pid = start()
+        else:
+            pid = confinement.start(start, reap.kill_child)
     finally:
         for end in write_ends:
             os.close(end)
@@ -119,7 +154,15 @@ def _launch(
             stdin.close()
     child = reap.Child(pid, run_id, since_ticks)
     reap.register(child)
-    return Launched(child, started_s, pipes, prelude, script)
+    if prelude is not None:
+        prelude.let_through()
+    return Launched(child, started_s, pipes, prelude, script, confinement)
+
+
+def _kept(prelude: Prelude | None, script: AnonymousFile | None) -> tuple[int, ...]:
+    """Return what a shell inherits that cannot open our files by their path."""
+    scripts = () if script is None else (script.fd,)
+    return scripts if prelude is None else scripts + prelude.inherited
 
 
 def _descriptor(stdin: bytes | int | None) -> int | None:
@@ -127,15 +170,17 @@ def _descriptor(stdin: bytes | int | None) -> int | None:
 
 
 def _arguments(
-    command: str, opened: list[Pipe | Prelude | AnonymousFile]
+    shell: str, command: str, opened: list[Pipe | Prelude | AnonymousFile], *, inherited: bool
 ) -> tuple[list[bytes], AnonymousFile | None]:
     """Return bash's arguments: the command itself, or a script file if it is too long for one."""
     encoded = os.fsencode(command)
+    # By a name alone, bash would look for itself on all of PATH; $0 is what its errors begin with.
+    name = os.fsencode(shell)
     if len(encoded) <= spawn.LONGEST_ARGUMENT:
-        return [b"bash", b"-c", b"--", encoded], None
-    script = AnonymousFile(encoded)
+        return [name, b"-c", b"--", encoded, b"bash"], None
+    script = AnonymousFile(encoded, inherited=inherited)
     opened.append(script)
-    return [b"bash", b"--", os.fsencode(script.path)], script
+    return [name, b"--", os.fsencode(script.path)], script
 
 
 def _unreadable(request: Request) -> str | None:

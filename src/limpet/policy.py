@@ -1,12 +1,13 @@
-"""What a host decides once for all calls: limits, environment, output, rules, permissions."""
+"""What a host decides once for all calls: environment, output, rules, sandbox, limits."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from limpet.confinement import LimitPolicy, SandboxPolicy, check_number, check_strings
 
 if TYPE_CHECKING:
     from limpet.context import ToolContext
@@ -33,14 +34,6 @@ SECRET_PATTERNS = (
 
 
 _LEAST_BYTES = {"head_bytes": 0, "tail_bytes": 0, "spill_bytes": 1, "spill_directory_bytes": 1}
-
-
-def _check_number(name: str, value: float, *, unit: str, may_be_zero: bool = False) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} must be a number of {unit}, not {value!r}")
-    if not (0 < value < math.inf or (may_be_zero and value == 0)):
-        least = "0 or more" if may_be_zero else "positive"
-        raise ValueError(f"{name} must be {least} and finite, not {value!r}")
 
 
 Pack = Literal["default", "strict", "none"]
@@ -94,7 +87,7 @@ class OutputPolicy:
                 raise TypeError(f"{name} must be a whole number of bytes, not {value!r}")
             if value < least:
                 raise ValueError(f"{name} must be {least} or more, not {value!r}")
-        _check_number("spill_days", self.spill_days, unit="days")
+        check_number("spill_days", self.spill_days, unit="days")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +107,7 @@ class RulePolicy:
         if self.pack not in ("default", "strict", "none"):
             raise ValueError(f"pack must be 'default', 'strict' or 'none', not {self.pack!r}")
         for name in ("off", "blocked_patterns"):
-            object.__setattr__(self, name, _strings(name, getattr(self, name)))
+            object.__setattr__(self, name, check_strings(name, getattr(self, name)))
         if "" in self.blocked_patterns:
             raise ValueError("a blocked pattern must not be empty: every command contains that")
 
@@ -134,17 +127,11 @@ class PermissionPolicy:
 
     def __post_init__(self) -> None:
         for name in ("allow", "deny", "ask"):
-            object.__setattr__(self, name, _strings(name, getattr(self, name)))
+            object.__setattr__(self, name, check_strings(name, getattr(self, name)))
             if not all(text.partition(">")[0].strip() for text in getattr(self, name)):
                 raise ValueError(f"each pattern of {name} must name a command")
         if self.unmatched not in (None, "allow", "ask", "deny"):
             raise ValueError(f"unmatched must be 'allow', 'ask' or 'deny', not {self.unmatched!r}")
-
-
-def _strings(name: str, values: object) -> tuple[str, ...]:
-    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
-        raise TypeError(f"{name} takes a list of strings, not {values!r}")
-    return tuple(values)
 
 
 class Approval(NamedTuple):
@@ -157,6 +144,9 @@ class Approval(NamedTuple):
     """What the command is for, as the caller said."""
     ctx: ToolContext | None
     """The conversation that it belongs to."""
+
+
+_DEFAULT_LIMITS = LimitPolicy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,8 +173,24 @@ class Policy:
     permissions: PermissionPolicy = PermissionPolicy()
     approve: Callable[[Approval], bool | Awaitable[bool]] | None = None
     """Asked about a command that needs approval; without it such a command is refused."""
+    sandbox: SandboxPolicy = SandboxPolicy()
+    """What the kernel keeps commands from doing; also the name of a mode."""
+    limits: LimitPolicy | None = None
+    """What a command may use up; None is nothing with the sandbox off, else the defaults."""
+    network: InitVar[bool | None] = None
+    ports: InitVar[Sequence[int] | None] = None
+    hide: InitVar[Sequence[str] | None] = None
+    """These three are short for the sandbox's own fields."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(
+        self,
+        network: bool | None,
+        ports: Sequence[int] | None,
+        hide: Sequence[str] | None,
+    ) -> None:
+        self._fold_sandbox(network=network, ports=ports, hide=hide)
+        if self.limits is not None and not isinstance(self.limits, LimitPolicy):
+            raise TypeError(f"limits must be a LimitPolicy, not {self.limits!r}")
         check_timeout(self.timeout_s)
         if isinstance(self.rules, str):
             object.__setattr__(self, "rules", RulePolicy(pack=self.rules))
@@ -196,14 +202,32 @@ class Policy:
             raise TypeError(f"approve must be callable, not {self.approve!r}")
         if self.survivors not in ("adopt", "wait", "kill"):
             raise ValueError(f"survivors must be 'adopt', 'wait' or 'kill', not {self.survivors!r}")
-        _check_number("kill_grace_s", self.kill_grace_s, unit="seconds", may_be_zero=True)
+        check_number("kill_grace_s", self.kill_grace_s, unit="seconds", may_be_zero=True)
         if isinstance(self.max_concurrent, bool) or not isinstance(self.max_concurrent, int):
             raise TypeError(f"max_concurrent must be a whole number, not {self.max_concurrent!r}")
         if self.max_concurrent < 1:
             raise ValueError(f"max_concurrent must be 1 or more, not {self.max_concurrent!r}")
 
+    def _fold_sandbox(self, **short: object) -> None:
+        sandbox = self.sandbox
+        if isinstance(sandbox, str):
+            sandbox = SandboxPolicy(mode=sandbox)
+        if not isinstance(sandbox, SandboxPolicy):
+            raise TypeError(f"sandbox must be a SandboxPolicy or a mode, not {sandbox!r}")
+        given = {name: value for name, value in short.items() if value is not None}
+        if given:
+            sandbox = replace(sandbox, **given)  # type: ignore[arg-type]  # checked by it itself
+        object.__setattr__(self, "sandbox", sandbox)
+
+    @property
+    def effective_limits(self) -> LimitPolicy | None:
+        """The limits that hold."""
+        if self.limits is None and self.sandbox.mode != "off":
+            return _DEFAULT_LIMITS
+        return self.limits
+
 
 def check_timeout(timeout_s: float) -> float:
     """Return a time limit that is a positive, finite number, or say what is wrong with it."""
-    _check_number("timeout_s", timeout_s, unit="seconds")
+    check_number("timeout_s", timeout_s, unit="seconds")
     return float(timeout_s)

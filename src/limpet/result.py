@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from limpet.errors import CommandFailed, CommandRefused, SpawnFailed
 from limpet.verdict import Verdict
@@ -57,6 +57,42 @@ class Usage:
     A child started by vfork is charged with its host's peak, so a smaller figure is sampled."""
 
 
+class Denial(NamedTuple):
+    """Something that the sandbox has probably kept the command from, as far as its output tells."""
+
+    what: str
+    """The line of the output that says so."""
+    path: str | None
+    """The file it is about; None of the network and of processes."""
+    rule: str
+    """What forbids it."""
+    permit: str
+    """How the caller could permit it."""
+
+
+class Change(NamedTuple):
+    """A protected file that the command created, changed or removed."""
+
+    path: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxReport:
+    """What confined the command."""
+
+    mode: str
+    """`read-only` or `workspace`."""
+    enforced: tuple[str, ...]
+    """What holds, each with the means: `network: seccomp`."""
+    not_enforced: tuple[str, ...] = ()
+    """What does not, each with the reason."""
+    denials: tuple[Denial, ...] = ()
+    """A guess from the output, not a claim."""
+    changed: tuple[Change, ...] = ()
+    """Protected files that are not as they were: something outside may obey them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """One command's outcome, output and cost."""
@@ -87,8 +123,8 @@ class Result:
     cwd: str = ""
     """Where the command ended when the policy persists it, else where it started."""
     cwd_changed: bool = False
-    sandbox: str | None = None
-    """The mode in force; None when the command ran unjailed."""
+    sandbox: SandboxReport | None = None
+    """What confined it; None when the sandbox is off, or nothing ran."""
     usage: Usage | None = None
     """None when nothing ran."""
     verdict: Verdict | None = None
@@ -142,9 +178,11 @@ def _plain(value: object) -> object:
             return value.value
         case Verdict():
             return value.to_dict()
+        case Denial() | Change():
+            return value._asdict()
         case tuple():
             return [_plain(item) for item in value]
-        case Survivor() | Usage():
-            return {f.name: getattr(value, f.name) for f in fields(value)}
+        case Survivor() | Usage() | SandboxReport():
+            return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
         case _:
             return value

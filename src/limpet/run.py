@@ -20,7 +20,7 @@ from limpet.output.capture import Capture, Captured, Pipe
 from limpet.process import reap, table
 from limpet.process.exit import ExitWatch, ends_now, has_ended
 from limpet.process.memory import PeakMemory
-from limpet.result import Fate, Outcome, Result, Survivor
+from limpet.result import Fate, Outcome, Result, SandboxReport, Survivor
 
 LOOK_S = 0.003
 """For how long a command that has no other beside it is looked at before the loop goes on."""
@@ -339,8 +339,13 @@ class Run:
             peak_memory_bytes=self._memory.bytes(ended),
             reading=self._reading,
             log_path=captured.spill_path if has_log else None,
+            sandbox=self._sandbox_report(),
         )
         self._done(conclude(self._request, end))
+
+    def _sandbox_report(self) -> SandboxReport | None:
+        confinement = self._launched.confinement if self._launched is not None else None
+        return None if confinement is None else confinement.report()
 
     def _hand_over_pipes(self, survivors: tuple[Survivor, ...]) -> bool:
         """Give pipes that survivors hold a reader of their own; True if it fills the run's file."""

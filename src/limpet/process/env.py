@@ -38,6 +38,8 @@ NON_INTERACTIVE = {
     b"NO_COLOR": b"1",
 }
 _FORCED_COLOUR = (b"FORCE_COLOR", b"CLICOLOR_FORCE")
+_READ_ONLY_IN_BASH = (b"SHELLOPTS", b"BASHOPTS")
+_BEFORE_THE_PRELUDE = (b"POSIXLY_CORRECT", b"GCONV_PATH", *_READ_ONLY_IN_BASH)
 _OF_ONE_RUN = (MARKER, b"PWD")
 
 _CORE = frozenset(
@@ -85,6 +87,7 @@ class ChildEnvironment:
     def __init__(self, common: _Common, own: dict[bytes, bytes]) -> None:
         self._common = common
         self._own = own
+        self._left_out: frozenset[bytes] = frozenset()
 
     def get(self, name: bytes) -> bytes | None:
         """Return the value of a variable, if it is set."""
@@ -94,13 +97,32 @@ class ChildEnvironment:
         """Set a variable for this run."""
         self._own[name] = value
 
+    def take_late(self) -> dict[bytes, bytes]:
+        """Take out what would act on the shell itself before it has read anything, and return it.
+
+        The linker's variables have code of anybody's run in the shell; the others have it read no
+        prelude.
+        """
+        self._left_out = self._common.late | {name for name in self._own if _is_late(name)}
+        late = {name: self.get(name) for name in self._left_out if name not in _READ_ONLY_IN_BASH}
+        for name in self._left_out:
+            self._own.pop(name, None)
+        return {name: value for name, value in late.items() if value is not None}
+
     def entries(self) -> list[bytes]:
         """Return all as `NAME=value`, each name once."""
         own = [name + b"=" + value for name, value in self._own.items()]
-        if self._own.keys().isdisjoint(self._common.variables):
+        hidden = self._own.keys() | self._left_out if self._left_out else self._own.keys()
+        if hidden.isdisjoint(self._common.variables):
             return self._common.entries + own
         others = self._common.variables.items()
-        return [name + b"=" + value for name, value in others if name not in self._own] + own
+        return [name + b"=" + value for name, value in others if name not in hidden] + own
+
+
+def _is_late(name: bytes) -> bool:
+    """True if a variable acts on a shell before it has read anything."""
+    is_linkers = name.startswith(b"LD_") and name.replace(b"_", b"").isalnum()
+    return is_linkers or name in _BEFORE_THE_PRELUDE
 
 
 def build(
@@ -135,6 +157,8 @@ class _Common(NamedTuple):
     inherited: Mapping[bytes, bytes]
     variables: dict[bytes, bytes]
     entries: list[bytes]
+    late: frozenset[bytes]
+    """Names that a confined shell must not begin with."""
 
 
 _last_common: _Common | None = None
@@ -151,7 +175,8 @@ def _find_common(policy: EnvironmentPolicy, inherited: Mapping[bytes, bytes]) ->
     variables.update(NON_INTERACTIVE)
     variables.update(check_variables(policy.set))
     entries = [name + b"=" + value for name, value in variables.items()]
-    _last_common = _Common(policy, dict(inherited), variables, entries)
+    late = frozenset(filter(_is_late, variables))
+    _last_common = _Common(policy, dict(inherited), variables, entries, late)
     return _last_common
 
 

@@ -1,12 +1,15 @@
 """What bash reads before the command, and what it reports after it, both beside the output.
 
-`bash -c COMMAND` first reads the file that BASH_ENV names. A prelude there sets an EXIT trap and
-hides itself again, so that COMMAND itself reaches bash untouched. The trap reports the exit codes
-of the last pipeline and the working directory. A command that replaces the trap, or the shell by
-`exec`, reports nothing.
+`bash -c COMMAND` first reads the file that BASH_ENV names. A prelude there hides itself again, so
+that COMMAND itself reaches bash untouched. It is used for two things:
 
-Both files are anonymous and belong to this process: the shell opens them by /proc/<pid>/fd/<n>, so
-nothing is inherited and nothing touches a disk.
+- The report: an EXIT trap tells the exit codes of the last pipeline and the working directory. A
+  command that replaces the trap, or the shell by `exec`, reports nothing.
+- The gate: bash waits for its prelude, and so begins only when it is let through.
+
+Without a gate both files are anonymous and belong to this process: the shell opens them by
+/proc/<pid>/fd/<n>, so nothing is inherited and nothing touches a disk. From a sandbox that way is
+closed; there the shell inherits them.
 """
 
 from __future__ import annotations
@@ -20,15 +23,16 @@ from limpet.process.env import ChildEnvironment
 class AnonymousFile:
     """A file without a name of its own that a child can open by its `path` while it is open."""
 
-    def __init__(self, content: bytes = b"") -> None:
-        self._has_name = not _has_reachable_descriptors()
+    def __init__(self, content: bytes = b"", *, inherited: bool = False) -> None:
+        """Make it, for a child that inherits the descriptor, or for one that need not."""
+        self._has_name = not inherited and not _has_reachable_descriptors()
         if self._has_name:
             import tempfile
 
             self.fd, self.path = tempfile.mkstemp(prefix="limpet-")
         else:
             self.fd = os.memfd_create("limpet")
-            self.path = f"/proc/{os.getpid()}/fd/{self.fd}"
+            self.path = f"/dev/fd/{self.fd}" if inherited else f"/proc/{os.getpid()}/fd/{self.fd}"
         remaining = memoryview(content)
         while remaining:
             remaining = remaining[os.write(self.fd, remaining) :]
@@ -69,27 +73,50 @@ class Report(NamedTuple):
 # variable PWD may have been set to anything.
 _TRAP = (
     '__limpet=("${PIPESTATUS[@]}");'
-    ' { builtin printf "%%s\\0" "${__limpet[@]}"; builtin pwd; } 2>/dev/null >|%s'
+    ' { builtin printf "%%s\\0" "${__limpet[@]}"; builtin pwd; } 2>/dev/null >%s'
 )
 
 
 class Prelude:
     """The prelude of one run and the report it asks for."""
 
-    def __init__(self, environment: ChildEnvironment) -> None:
-        """Make both files and point the environment's BASH_ENV at the prelude."""
-        self._report = ReportFile()
-        try:
-            self._script = AnonymousFile(self._text(environment.get(b"BASH_ENV")))
-        except BaseException:
-            self._report.close()
-            raise
-        environment.set(b"BASH_ENV", os.fsencode(self._script.path))
+    def __init__(
+        self, environment: ChildEnvironment, *, gated: bool = False, reports: bool = True
+    ) -> None:
+        """Make the files and point the environment's BASH_ENV at the prelude.
 
-    def _text(self, users_own: bytes | None) -> bytes:
+        Args:
+            environment: Of the shell.
+            gated: Whether the shell is to wait for `let_through`; it must inherit `inherited`.
+            reports: Whether it is to report at its end.
+        """
+        self.inherited: tuple[int, ...] = ()
+        self._gate: Gate | None = None
+        self._script: AnonymousFile | None = None
+        self._report = ReportFile(inherited=gated) if reports else None
+        try:
+            late = environment.take_late() if gated else {}
+            lines = self._lines(environment.get(b"BASH_ENV"), late)
+            if gated:
+                self._gate = Gate(lines)
+                self.inherited = (self._gate.fd,)
+                if self._report is not None:
+                    self.inherited += (self._report.fd,)
+            else:
+                self._script = AnonymousFile(lines)
+        except BaseException:
+            if self._report is not None:
+                self._report.close()
+            raise
+        file = self._gate or self._script
+        environment.set(b"BASH_ENV", os.fsencode(file.path if file is not None else ""))
+
+    def _lines(self, users_own: bytes | None, late: dict[bytes, bytes]) -> bytes:
         import shlex
 
-        lines = [f"trap {shlex.quote(_TRAP % shlex.quote(self._report.path))} EXIT"]
+        lines = []
+        if self._report is not None:
+            lines.append(f"trap {shlex.quote(_TRAP % self._report.target)} EXIT")
         if users_own is None:
             lines.append("unset BASH_ENV")
         else:
@@ -98,33 +125,78 @@ class Prelude:
             lines.append('eval "__limpet=\\"$BASH_ENV\\""')
             lines.append('if [ -r "$__limpet" ]; then . "$__limpet"; fi')
             lines.append("unset __limpet")
+        for name, value in late.items():
+            lines.append(f"export {os.fsdecode(name)}={shlex.quote(os.fsdecode(value))}")
         return os.fsencode("\n".join(lines) + "\n")
+
+    def let_through(self) -> None:
+        """Let a shell begin that waits at the gate."""
+        if self._gate is not None:
+            self._gate.let_through()
 
     def report(self) -> Report | None:
         """Return what the shell reported at its end, if it did."""
+        if self._report is None:
+            return None
         *codes, cwd = self._report.read().split(b"\0")
         if not cwd or not all(code.isdigit() for code in codes):
             return None
         return Report(os.fsdecode(cwd.removesuffix(b"\n")), tuple(map(int, codes)))
 
     def close(self) -> None:
-        """Give both files up."""
-        self._script.close()
-        self._report.close()
+        """Give the files up."""
+        for file in (self._gate, self._script, self._report):
+            if file is not None:
+                file.close()
+
+
+class Gate:
+    """A pipe at which a shell waits that was told to read it first.
+
+    It closes the pipe itself as it goes through. If this program dies meanwhile, the shell goes on
+    with no prelude, still inside whatever it was started in.
+    """
+
+    def __init__(self, lines: bytes) -> None:
+        self.fd, self._write_end = os.pipe()
+        self._lines = lines + b"exec %d<&-\n" % self.fd
+        self.path = f"/dev/fd/{self.fd}"
+        self._is_open = True
+
+    def let_through(self) -> None:
+        """Give the shell what it waits for."""
+        remaining = memoryview(self._lines)
+        try:
+            while remaining:
+                remaining = remaining[os.write(self._write_end, remaining) :]
+        except BrokenPipeError:
+            pass  # it has ended already
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Give the pipe up."""
+        if self._is_open:
+            self._is_open = False
+            os.close(self.fd)
+            os.close(self._write_end)
 
 
 class ReportFile:
     """Where the trap writes: a pipe, to which no limit on file sizes applies."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, inherited: bool) -> None:
         self._file: AnonymousFile | None = None
-        if not _has_reachable_descriptors():
+        self.fd = -1
+        if not inherited and not _has_reachable_descriptors():
+            import shlex
+
             self._file = AnonymousFile()
-            self.path = self._file.path
+            self.target = f"|{shlex.quote(self._file.path)}"
             return
-        self._read_end, self._write_end = os.pipe()
+        self._read_end, self.fd = os.pipe()
         os.set_blocking(self._read_end, False)
-        self.path = f"/proc/{os.getpid()}/fd/{self._write_end}"
+        self.target = f"&{self.fd}" if inherited else f"|/proc/{os.getpid()}/fd/{self.fd}"
 
     def read(self) -> bytes:
         """Return what was written so far."""
@@ -141,4 +213,4 @@ class ReportFile:
             self._file.close()
         else:
             os.close(self._read_end)
-            os.close(self._write_end)
+            os.close(self.fd)

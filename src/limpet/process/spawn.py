@@ -48,10 +48,11 @@ def start(
     stdin: int | None,
     stdout: int,
     stderr: int,
+    keep: tuple[int, ...] = (),
 ) -> int:
     """Start a program in a session of its own and return its pid.
 
-    It has no terminal, only descriptors 0 to 2, and no signal blocked. Signals that this program
+    It has no terminal, only descriptors 0 to 2 unless more are kept, and no signal blocked. Signals that this program
     ignores it ignores too, but for SIGPIPE and SIGXFSZ. The caller reaps it.
 
     Args:
@@ -62,6 +63,7 @@ def start(
         stdin: A descriptor to read from; None is /dev/null.
         stdout: A descriptor to write to.
         stderr: A descriptor to write to.
+        keep: Further descriptors that it has too, under the same numbers.
 
     Raises:
         OSError: It could not be started; nothing is left behind.
@@ -75,7 +77,7 @@ def start(
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
         source = null if stdin is None else stdin
-        return run(program, argv, environment, cwd, source, stdout, stderr)
+        return run(program, argv, environment, cwd, (source, stdout, stderr), keep)
     finally:
         if blocked:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
@@ -88,17 +90,18 @@ def _by_fork_exec(
     argv: Sequence[bytes],
     environment: list[bytes],
     cwd: str,
-    stdin: int,
-    stdout: int,
-    stderr: int,
+    streams: tuple[int, int, int],
+    keep: tuple[int, ...],
 ) -> int:
+    stdin, stdout, stderr = streams
     # The child writes to this pipe what kept it from exec, and exec closes it.
     error_read, error_write = os.pipe()
     try:
         try:
+            kept = tuple(sorted((error_write, *keep)))
             # fmt: off
             arguments: tuple[Any, ...] = (
-                list(argv), (os.fsencode(program),), True, (error_write,), os.fsencode(cwd),
+                list(argv), (os.fsencode(program),), True, kept, os.fsencode(cwd),
                 environment,
                 stdin, -1, -1, stdout, -1, stderr, error_read, error_write,
                 True, True, -1, None, None, None, -1, None,
@@ -135,9 +138,8 @@ def _by_popen(
     argv: Sequence[bytes],
     environment: list[bytes],
     cwd: str,
-    stdin: int,
-    stdout: int,
-    stderr: int,
+    streams: tuple[int, int, int],
+    keep: tuple[int, ...],
 ) -> int:
     import subprocess
 
@@ -146,9 +148,10 @@ def _by_popen(
         executable=program,
         env=dict(entry.split(b"=", 1) for entry in environment),
         cwd=cwd,
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
+        stdin=streams[0],
+        stdout=streams[1],
+        stderr=streams[2],
+        pass_fds=keep,
         start_new_session=True,
     )
     # The pid is ours to reap: without a return code Popen would reap it when it is collected.

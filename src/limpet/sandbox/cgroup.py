@@ -1,0 +1,75 @@
+"""A cap on the number of processes that binds root too, where a control group can be made."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+_ROOT = "/sys/fs/cgroup"
+
+
+class ProcessCap:
+    """A control group with a limit on how many tasks it has.
+
+    Version 1 takes single threads, so that the thread that starts commands is put in once and all
+    of them are born there. Version 2 takes whole processes, so each command is put in while it
+    waits to begin.
+    """
+
+    def __init__(self, limit: int) -> None:
+        """Make the group.
+
+        Raises:
+            OSError: It cannot be made.
+        """
+        parent, self.takes_threads = _parent()
+        self._path = os.path.join(parent, f"limpet-{os.getpid()}-{os.urandom(4).hex()}")
+        os.mkdir(self._path, 0o755)  # noqa: PTH102 -- a string
+        try:
+            # One more for the thread that starts commands, and one for the next such.
+            _write(self._path, "pids.max", limit + (2 if self.takes_threads else 0))
+        except OSError:
+            self.close()
+            raise
+
+    def add_thread(self, tid: int) -> None:
+        """Put a thread in, and all that it will start; version 1 only."""
+        _write(self._path, "tasks", tid)
+
+    def add_process(self, pid: int) -> None:
+        """Put a process in."""
+        _write(self._path, "cgroup.procs", pid)
+
+    def close(self) -> None:
+        """Remove the group; while survivors are in it, it stays with them."""
+        with suppress(OSError):
+            os.rmdir(self._path)  # noqa: PTH106 -- a string
+
+
+def is_available() -> bool:
+    """True if a group can be made here."""
+    try:
+        ProcessCap(1000).close()
+    except OSError:
+        return False
+    return True
+
+
+def _parent() -> tuple[str, bool]:
+    """Return where this process's groups are made, and whether they are of version 1."""
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        lines = [line.rstrip("\n").split(":", 2) for line in file]
+    for _, controllers, path in lines:
+        if "pids" in controllers.split(","):
+            return f"{_ROOT}/pids{path.rstrip('/')}", True
+    path = next((path for _, controllers, path in lines if not controllers), "/")
+    parent = f"{_ROOT}{path.rstrip('/')}"
+    with open(f"{parent}/cgroup.subtree_control", encoding="utf-8") as file:
+        if "pids" in file.read().split():
+            return parent, False
+    raise FileNotFoundError("no control group for processes")
+
+
+def _write(group: str, name: str, value: int) -> None:
+    with open(os.path.join(group, name), "w", encoding="utf-8") as file:
+        file.write(str(value))

@@ -1,0 +1,128 @@
+"""One run's confinement: entered before it starts, and accounted for after it has ended."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from limpet.confinement import LimitPolicy, SandboxPolicy
+from limpet.errors import SandboxUnavailable
+from limpet.policy import Policy
+from limpet.process.env import ChildEnvironment
+from limpet.result import SandboxReport
+from limpet.sandbox import ground, jail, plan, promises, protected, rlimits
+
+if TYPE_CHECKING:
+    from limpet.sandbox.jail import Jail
+
+MARKER = b"LIMPET_SANDBOX"
+"""Tells a program in the sandbox that it is in one, and of which mode."""
+
+
+class Confinement:
+    """What one run is started in."""
+
+    def __init__(self, policy: Policy, workspace: str, inherited: Mapping[bytes, bytes]) -> None:
+        """Get everything ready that can fail.
+
+        Args:
+            policy: Of the run.
+            workspace: The conversation's own directory, wherever it has moved to since.
+            inherited: The host's environment, which names its temporary directory.
+
+        Raises:
+            SandboxUnavailable: The kernel cannot do what the policy asks for.
+            plan.BadPlace: A place of the policy makes no sense.
+        """
+        self._sandbox = policy.sandbox
+        self._limits = policy.effective_limits
+        self._ground = ground.look()
+        self._jail: Jail | None = None
+        self._before: dict[str, object] = {}
+        if self._sandbox.mode == "off":
+            return
+        self._check_available()
+        self._plan = self._make_plan(workspace, inherited)
+        try:
+            self._jail = jail.get(self._plan)
+        except OSError as error:
+            raise SandboxUnavailable(
+                error.errno, f"the sandbox cannot be set up: {error.strerror}"
+            ) from error
+        self._before = self._snapshot()
+
+    def _make_plan(self, workspace: str, inherited: Mapping[bytes, bytes]) -> plan.Plan:
+        if self._sandbox.mode == "read-only" and not self._sandbox.hide:
+            return _plan_without_places(self._sandbox, self._limits, self._ground)
+        return plan.make(self._sandbox, self._limits, self._ground, workspace, inherited)
+
+    def _check_available(self) -> None:
+        if sys.platform != "linux":
+            needs = "Linux: Landlock is a part of its kernel"
+        else:
+            needs = promises.missing(self._sandbox, self._ground) or ""
+        if needs and not self._sandbox.degrade:
+            raise SandboxUnavailable(
+                f"sandbox={self._sandbox.mode!r} needs {needs}. Nothing ran. `limpet doctor` says"
+                " what this machine has; sandbox='off' runs without, and degrade=True with what"
+                " there is."
+            )
+
+    def prepare(self, environment: ChildEnvironment) -> None:
+        """Tell the run where it is."""
+        if self._jail is not None:
+            environment.set(MARKER, self._sandbox.mode.encode())
+            if self._jail.temp_directory is not None:
+                environment.set(b"TMPDIR", self._jail.temp_directory.encode())
+
+    def start(self, work: Callable[[], int], on_failure: Callable[[int], object]) -> int:
+        """Start a process that waits at its gate, by calling `work`; return its pid.
+
+        Raises:
+            OSError: It could not be started, or not be confined: then `on_failure` was called with
+                its pid.
+        """
+        pid = work() if self._jail is None else self._jail.start(work, on_failure)
+        if self._limits is not None:
+            try:
+                rlimits.apply(pid, self._limits)
+            except OSError:
+                on_failure(pid)
+                raise
+        return pid
+
+    def report(self) -> SandboxReport | None:
+        """Return what held, and what of the protected files is not as it was."""
+        if self._jail is None:
+            return None
+        self._jail.have_one_ready()
+        report = _report(self._sandbox, self._limits, self._ground)
+        changed = protected.changes(self._before, self._snapshot())
+        return replace(report, changed=changed) if changed else report
+
+    def _snapshot(self) -> dict[str, object]:
+        if self._sandbox.mode != "workspace":
+            return {}
+        return protected.snapshot(plan.workspace_roots(self._plan), self._sandbox.protect)
+
+
+@functools.lru_cache(maxsize=64)
+def _plan_without_places(
+    sandbox: SandboxPolicy, limits: LimitPolicy | None, facts: ground.Ground
+) -> plan.Plan:
+    return plan.make(sandbox, limits, facts, "/", {})
+
+
+@functools.lru_cache(maxsize=64)
+def _report(
+    sandbox: SandboxPolicy, limits: LimitPolicy | None, facts: ground.Ground
+) -> SandboxReport:
+    found = promises.promises(sandbox, limits, facts)
+    return SandboxReport(
+        mode=sandbox.mode,
+        enforced=tuple(str(promise) for promise in found if promise.enforced),
+        not_enforced=tuple(str(promise) for promise in found if not promise.enforced),
+    )

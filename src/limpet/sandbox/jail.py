@@ -1,0 +1,253 @@
+"""A jailed thread: what it starts is confined, and it itself is out of reach of what it started.
+
+Landlock, seccomp, capabilities and mounts are attributes of a thread that what it starts inherits.
+One thread of each plan is kept. It gives up everything except for the Landlock domain: for whoever
+is in the same domain could signal that thread by its id, which ends this whole program, and read
+its memory and environment through /proc. So for each command the kept thread has another thread
+ready, which enters a domain of its own, starts the command and ends. The command waits at its gate
+(`process/gate.py`) until that thread is gone.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import errno
+import os
+import queue
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from typing import Generic, TypeVar
+
+from limpet.sandbox import capabilities, kernel, landlock, mounts, seccomp
+from limpet.sandbox.cgroup import ProcessCap
+from limpet.sandbox.plan import Plan
+
+KEPT_AT_MOST = 16
+"""Jails that are kept; the one that was used longest ago is given up first."""
+_START_S = 10.0
+"""How long a jail may take to be ready: a mount table may be long."""
+_GONE_S = 10.0
+"""How long a thread that has started a command may take to end, however busy the machine is."""
+
+_Answer = TypeVar("_Answer")
+
+
+class _Job(Generic[_Answer]):
+    """Something to do in the jail, once."""
+
+    def __init__(self, work: Callable[[], _Answer]) -> None:
+        self._work = work
+        self._done = threading.Lock()
+        self._done.acquire()
+        self._answer: _Answer
+        self._error: BaseException | None = None
+        self.tid = 0
+
+    def do(self, tid: int, error: BaseException | None) -> None:
+        self.tid = tid
+        try:
+            if error is not None:
+                raise error
+            self._answer = self._work()
+        except BaseException as raised:  # noqa: BLE001 -- passed on
+            self._error = raised
+        self._done.release()
+
+    def result(self) -> _Answer:
+        self._done.acquire()
+        if self._error is not None:
+            raise self._error
+        return self._answer
+
+
+class Jail:
+    """Starts processes under one plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Make it ready for use.
+
+        Raises:
+            OSError: The kernel refuses.
+        """
+        self._plan = plan
+        self._jobs: queue.SimpleQueue[_Job[int] | None] = queue.SimpleQueue()
+        self._wanted: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._spares = 0
+        """Threads that wait for a job and that nobody has counted on yet."""
+        self._opened = ExitStack()
+        self._cap: ProcessCap | None = None
+        self._ruleset: landlock.Ruleset | None = None
+        self.temp_directory: str | None = None
+        try:
+            if plan.sandbox.mode == "workspace" and plan.sandbox.temp == "private":
+                self.temp_directory = tempfile.mkdtemp(prefix="limpet-")
+                self._opened.callback(shutil.rmtree, self.temp_directory, ignore_errors=True)
+            if plan.processes is not None:
+                with suppress(OSError):
+                    self._cap = ProcessCap(plan.processes)
+                    self._opened.callback(self._cap.close)
+            self._start()
+            self.have_one_ready()
+        except BaseException:
+            self._opened.close()
+            raise
+
+    def _start(self) -> None:
+        ready: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+
+        def live() -> None:
+            try:
+                self._confine_thread()
+            except BaseException as error:  # noqa: BLE001 -- passed on
+                ready.put(error)
+                return
+            ready.put(None)
+            self._start_as_wanted()
+
+        threading.Thread(target=live, name="limpet-jail", daemon=True).start()
+        try:
+            error = ready.get(timeout=_START_S)
+        except queue.Empty:
+            raise TimeoutError(errno.ETIMEDOUT, "the sandbox does not get ready") from None
+        if error is not None:
+            raise error
+
+    def _confine_thread(self) -> None:
+        plan = self._plan
+        if self._cap is not None and self._cap.takes_threads:
+            self._cap.add_thread(_thread.get_native_id())
+        extra = [] if self.temp_directory is None else [self.temp_directory]
+        if plan.own_view:
+            mounts.take_own_view()
+            mounts.hide([place.path for place in plan.hidden])
+            mounts.restrict(
+                [root.path for root in plan.roots] + extra,
+                plan.pinned,
+                [place.path for place in plan.protected],
+            )
+        if plan.ground.abi:
+            self._make_rules(extra)
+        capabilities.drop_all()
+        if plan.ground.has_seccomp:
+            seccomp.install(plan.filter())
+
+    def _make_rules(self, extra: list[str]) -> None:
+        plan = self._plan
+        everything = landlock.write_rights(plan.ground.abi)
+        self._ruleset = landlock.Ruleset(
+            plan.ground.abi,
+            plan.rules() + [landlock.Rule(path, everything) for path in extra],
+            reads=bool(plan.opened),
+            ports=None if plan.sandbox.network else plan.sandbox.ports,
+        )
+        self._opened.callback(self._ruleset.close)
+
+    def _start_as_wanted(self) -> None:
+        while self._wanted.get():
+            _thread.start_new_thread(self._take_one, ())
+
+    def _take_one(self) -> None:
+        """Enter a domain, do one job, end."""
+        error = None
+        try:
+            if self._ruleset is not None:
+                self._ruleset.restrict_thread()
+        except OSError as raised:
+            error = raised
+        job = self._jobs.get()
+        if job is not None:
+            job.do(_thread.get_native_id(), error)
+
+    def start(self, work: Callable[[], int], on_failure: Callable[[int], object]) -> int:
+        """Start a process by calling `work` in the jail, and return its pid.
+
+        When this returns, the thread that was in one domain with it is gone; until then the process
+        must not begin. If that fails, `on_failure` is to end it.
+
+        Raises:
+            OSError: It could not be started.
+        """
+        with self._lock:
+            has_spare = self._spares > 0
+            self._spares -= has_spare
+        if not has_spare:
+            self._wanted.put(True)
+        job = _Job(work)
+        self._jobs.put(job)
+        pid = job.result()
+        try:
+            self._await_end(job.tid)
+            if self._cap is not None and not self._cap.takes_threads:
+                self._cap.add_process(pid)
+        except OSError:
+            on_failure(pid)
+            raise
+        return pid
+
+    def have_one_ready(self) -> None:
+        """Have a thread wait for the next command. To start one takes a moment: after a run."""
+        with self._lock:
+            is_wanted = self._spares == 0
+            self._spares += is_wanted
+        if is_wanted:
+            self._wanted.put(True)
+
+    @staticmethod
+    def _await_end(tid: int) -> None:
+        until_s = time.monotonic() + _GONE_S
+        while kernel.thread_is_alive(tid):
+            if time.monotonic() > until_s:
+                raise TimeoutError(errno.ETIMEDOUT, "a thread of the sandbox does not end")
+
+    @property
+    def caps_processes(self) -> bool:
+        """Whether the number of processes is limited beyond the user's own limit."""
+        return self._cap is not None
+
+    def close(self) -> None:
+        """End the threads; what they started goes on as it is."""
+        self._wanted.put(False)
+        self._jobs.put(None)
+        self._opened.close()
+
+
+_kept: dict[Plan, Jail] = {}
+_lock = threading.Lock()
+
+
+def get(plan: Plan) -> Jail:
+    """Return the jail of a plan, made now if there is none.
+
+    Raises:
+        OSError: The kernel refuses.
+    """
+    with _lock:
+        jail = _kept.pop(plan, None)
+        if jail is None:
+            while len(_kept) >= KEPT_AT_MOST:
+                _kept.pop(next(iter(_kept))).close()
+            jail = Jail(plan)
+        _kept[plan] = jail
+        return jail
+
+
+def _close_all() -> None:
+    while _kept:
+        _kept.popitem()[1].close()
+
+
+def _forget_all() -> None:
+    # A forked child has none of the threads, and must not touch its parent's files.
+    global _lock
+    _lock = threading.Lock()
+    _kept.clear()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_forget_all)

@@ -1,0 +1,194 @@
+"""A policy and a place become a plan: what is writable, protected and hidden, by which means.
+
+A plan is also the key of the jail that carries it out: it names each place by its device and
+inode, so that one which was removed and made again has another plan.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from limpet.confinement import CREDENTIALS, LimitPolicy, SandboxPolicy
+from limpet.sandbox import landlock, protected, seccomp
+from limpet.sandbox.ground import Ground
+
+_SHARED_TEMP = ("/tmp", "/dev/shm")  # noqa: S108 -- what programs use
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
+"""Written to by every script; nothing changes."""
+
+
+class BadPlace(ValueError):
+    """A place in the policy makes no sense; the message says what to give instead."""
+
+
+class Place(NamedTuple):
+    """A path, and which file or directory it led to."""
+
+    path: str
+    device: int
+    inode: int
+
+
+class Plan(NamedTuple):
+    """All that a jail is made from."""
+
+    sandbox: SandboxPolicy
+    processes: int | None
+    """The cap on processes for who is not bound by the user's own limit."""
+    ground: Ground
+    roots: tuple[Place, ...]
+    """Writable, temporary places included."""
+    protected: tuple[Place, ...]
+    """Read-only all the same, if the kernel can."""
+    pinned: tuple[str, ...]
+    hidden: tuple[Place, ...]
+    opened: tuple[tuple[str, int], ...]
+    """Directories that something hidden lies in, whose entries are ruled one by one, and when
+    they last changed."""
+    readable: tuple[str, ...]
+    """Those entries."""
+
+    @property
+    def own_view(self) -> bool:
+        """Whether there is a mount namespace of its own."""
+        return self.ground.can_mount
+
+    def rules(self) -> list[landlock.Rule]:
+        """Return what Landlock allows."""
+        everything = landlock.write_rights(self.ground.abi)
+        on_devices = landlock.WRITE_FILE | landlock.TRUNCATE
+        devices = [landlock.Rule(path, on_devices) for path in DEVICES]
+        if not self.opened:
+            return devices + [landlock.Rule(root.path, everything) for root in self.roots]
+        rules = devices + [landlock.Rule(path, landlock.READ) for path in self.readable]
+        # What is writable is so beneath the same entries, or whole if nothing in it is hidden.
+        for root in self.roots:
+            inner = [path for path in self.readable if protected.is_beneath(path, root.path)]
+            is_open = any(path == root.path for path, _ in self.opened)
+            rules += [
+                landlock.Rule(path, everything) for path in (inner if is_open else [root.path])
+            ]
+        return rules
+
+    def filter(self) -> seccomp.Filter:
+        """Return what seccomp denies."""
+        sandbox = self.sandbox
+        denied: frozenset[str] = frozenset()
+        if sandbox.mode == "read-only":
+            denied |= seccomp.METADATA | seccomp.TRACING
+        elif not self.own_view:
+            denied |= seccomp.OWNERS | seccomp.ATTRIBUTES
+        if not self.own_view:
+            denied |= seccomp.SYSTEM_V
+        network = "on" if sandbox.network else "off"
+        if sandbox.ports and self.ground.abi >= landlock.NET_ABI:
+            network = "tcp"
+        return seccomp.Filter(
+            denied=denied,
+            network=network,
+            unix_sockets=sandbox.unix_sockets,
+            lacks_truncate=self.ground.abi < 3,
+        )
+
+
+def make(
+    sandbox: SandboxPolicy,
+    limits: LimitPolicy | None,
+    ground: Ground,
+    workspace: str,
+    inherited: Mapping[bytes, bytes],
+) -> Plan:
+    """Return the plan of a policy for a conversation that works in a directory.
+
+    Raises:
+        BadPlace: A place cannot be what it is meant to be.
+    """
+    roots = _roots(sandbox, workspace, inherited) if sandbox.mode == "workspace" else []
+    own = [root for root in roots if root.path not in _SHARED_TEMP]
+    kept = _protected(sandbox, own) if ground.can_mount else []
+    hidden = _places(_hidden(sandbox))
+    opened, readable = ([], []) if ground.can_mount else _beside(hidden)
+    is_bound = limits is None or not ground.is_root
+    return Plan(
+        sandbox=sandbox,
+        processes=None if is_bound or limits is None else limits.processes,
+        ground=ground,
+        roots=tuple(roots),
+        protected=tuple(kept),
+        pinned=tuple(protected.pins([r.path for r in roots], [k.path for k in kept])),
+        hidden=tuple(hidden),
+        opened=tuple(opened),
+        readable=tuple(readable),
+    )
+
+
+def workspace_roots(plan: Plan) -> list[str]:
+    """Return the writable directories that are not just temporary."""
+    return [root.path for root in plan.roots if root.path not in _SHARED_TEMP]
+
+
+def _roots(sandbox: SandboxPolicy, workspace: str, inherited: Mapping[bytes, bytes]) -> list[Place]:
+    wanted = [workspace, *sandbox.writable]
+    if sandbox.temp == "shared":
+        wanted += _SHARED_TEMP
+        if own := inherited.get(b"TMPDIR"):
+            wanted.append(os.fsdecode(own))
+    roots = _places(wanted)
+    for root in roots:
+        if root.path == "/":
+            raise BadPlace(
+                "the sandbox's workspace would be the whole filesystem: work in a directory"
+                " below / (ToolContext.working_dir, or --cwd)"
+            )
+    return roots
+
+
+def _hidden(sandbox: SandboxPolicy) -> list[str]:
+    wanted: list[str] = []
+    for place in sandbox.hide:
+        wanted += CREDENTIALS if place == "credentials" else [place]
+    return wanted
+
+
+def _protected(sandbox: SandboxPolicy, roots: list[Place]) -> list[Place]:
+    paths = protected.existing([root.path for root in roots], sandbox.protect)
+    places = _places(paths)
+    # A link out of the roots leads to what is read-only anyway.
+    return [
+        place for place in places if any(protected.is_beneath(place.path, r.path) for r in roots)
+    ]
+
+
+def _places(paths: list[str] | tuple[str, ...]) -> list[Place]:
+    """Return what paths lead to, each once, in order; what there is not is left out."""
+    found: dict[Place, None] = {}
+    for path in paths:
+        real = os.path.realpath(os.path.expanduser(path))  # noqa: PTH111 -- a string
+        try:
+            status = os.stat(real)
+        except OSError:
+            continue
+        found[Place(real, status.st_dev, status.st_ino)] = None
+    return list(found)
+
+
+def _beside(hidden: list[Place]) -> tuple[list[tuple[str, int]], list[str]]:
+    """Return the directories above hidden places, and all in them that leads to none."""
+    names = {place.path for place in hidden}
+    above: set[str] = set()
+    for path in names:
+        while path != "/":
+            path = os.path.dirname(path)
+            above.add(path)
+    opened, readable = [], []
+    for directory in sorted(above):
+        try:
+            opened.append((directory, os.stat(directory).st_mtime_ns))
+            entries = os.listdir(directory)  # noqa: PTH208 -- strings are wanted
+        except OSError:
+            continue
+        paths = (os.path.join(directory, entry) for entry in sorted(entries))
+        readable += [path for path in paths if path not in above and path not in names]
+    return opened, [path for path in readable if not os.path.islink(path)]  # noqa: PTH114
