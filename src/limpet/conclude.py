@@ -81,7 +81,8 @@ def _display(request: Request) -> str:
 
 def _hint(request: Request, end: End) -> str | None:
     succeeded = end.outcome is Outcome.EXITED and end.ended.exit_code == 0
-    if succeeded and not (end.report or end.survivors or end.captured.save_error):
+    has_news = end.sandbox is not None and (end.sandbox.denials or end.sandbox.changed)
+    if succeeded and not (end.report or end.survivors or end.captured.save_error or has_news):
         return None
     from limpet.hint import Ending, hint  # slow to import, and there is often nothing to say
 
@@ -100,5 +101,8 @@ def _hint(request: Request, end: End) -> str | None:
             reading=end.reading,
             pipe_codes=end.report.pipe_codes if end.report else (),
             survivors=end.survivors,
+            limits=request.policy.effective_limits,
+            cpu_s=end.ended.cpu_s,
+            sandbox=end.sandbox,
         )
     )

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from limpet.command.model import Command
 from limpet.command.parse import parse
+from limpet.confinement import LimitPolicy
 from limpet.process.spawn import find_program
-from limpet.result import Outcome, Survivor
+from limpet.result import Outcome, SandboxReport, Survivor
 
 
 class Ending(NamedTuple):
@@ -31,12 +32,49 @@ class Ending(NamedTuple):
     pipe_codes: tuple[int, ...]
     """The exit codes of the last pipeline, if the shell reported them."""
     survivors: tuple[Survivor, ...]
+    limits: LimitPolicy | None
+    cpu_s: float
+    sandbox: SandboxReport | None
 
 
 def hint(ending: Ending) -> str | None:
     """Return one line of what follows from the facts, or None where they speak for themselves."""
-    parts = [_about_end(ending), _about_survivors(ending), _about_saving(ending)]
+    parts = [
+        _about_limit(ending) or _about_end(ending),
+        _about_sandbox(ending),
+        _about_survivors(ending),
+        _about_saving(ending),
+    ]
     return "; ".join(part for part in parts if part) or None
+
+
+def _about_limit(ending: Ending) -> str | None:
+    if ending.limits is None or ending.outcome not in (Outcome.EXITED, Outcome.SIGNALED):
+        return None
+    if ending.exit_code == 0:
+        return None
+    from limpet.sandbox.limited import limited_by
+
+    return limited_by(ending.limits, ending.exit_code, ending.cpu_s, ending.output)
+
+
+def _about_sandbox(ending: Ending) -> str | None:
+    sandbox = ending.sandbox
+    if sandbox is None:
+        return None
+    parts = []
+    if sandbox.denials:
+        first, more = sandbox.denials[0], len(sandbox.denials) - 1
+        about = f" {first.path}" if first.path else ""
+        rest = f" (and {more} more)" if more else ""
+        parts.append(
+            f"the sandbox has probably denied{about}: {first.rule}{rest}; to permit: {first.permit}"
+        )
+    if sandbox.changed:
+        names = ", ".join(f"{change.path} ({change.what})" for change in sandbox.changed[:3])
+        more_names = " and more" if len(sandbox.changed) > 3 else ""
+        parts.append(f"obeyed outside the sandbox: {names}{more_names}: look before it is used")
+    return "; ".join(parts) or None
 
 
 def _about_end(ending: Ending) -> str | None:

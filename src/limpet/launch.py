@@ -143,10 +143,7 @@ def _launch(
 
         started_s = time.monotonic()
         since_ticks = table.now_ticks()
-        if confinement is None:
-            pid = start()
-        else:
-            pid = confinement.start(start, reap.kill_child)
+        pid = confinement.start(start, reap.kill_child) if confinement is not None else start()
     finally:
         for end in write_ends:
             os.close(end)

@@ -147,6 +147,7 @@ class Approval(NamedTuple):
 
 
 _DEFAULT_LIMITS = LimitPolicy()
+_SANDBOX_OFF = SandboxPolicy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +174,7 @@ class Policy:
     permissions: PermissionPolicy = PermissionPolicy()
     approve: Callable[[Approval], bool | Awaitable[bool]] | None = None
     """Asked about a command that needs approval; without it such a command is refused."""
-    sandbox: SandboxPolicy = SandboxPolicy()
+    sandbox: SandboxPolicy = _SANDBOX_OFF
     """What the kernel keeps commands from doing; also the name of a mode."""
     limits: LimitPolicy | None = None
     """What a command may use up; None is nothing with the sandbox off, else the defaults."""

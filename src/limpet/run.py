@@ -339,13 +339,15 @@ class Run:
             peak_memory_bytes=self._memory.bytes(ended),
             reading=self._reading,
             log_path=captured.spill_path if has_log else None,
-            sandbox=self._sandbox_report(),
+            sandbox=self._sandbox_report(captured),
         )
         self._done(conclude(self._request, end))
 
-    def _sandbox_report(self) -> SandboxReport | None:
+    def _sandbox_report(self, captured: Captured) -> SandboxReport | None:
         confinement = self._launched.confinement if self._launched is not None else None
-        return None if confinement is None else confinement.report()
+        if confinement is None:
+            return None
+        return confinement.report(captured.output, self._request.cwd)
 
     def _hand_over_pipes(self, survivors: tuple[Survivor, ...]) -> bool:
         """Give pipes that survivors hold a reader of their own; True if it fills the run's file."""

@@ -8,6 +8,7 @@ import sys
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from limpet.confinement import LimitPolicy, SandboxPolicy
 from limpet.errors import SettingsError
 from limpet.policy import (
     EnvironmentPolicy,
@@ -26,12 +27,16 @@ _TABLES: dict[str, type] = {
     "output": OutputPolicy,
     "rules": RulePolicy,
     "permissions": PermissionPolicy,
+    "sandbox": SandboxPolicy,
+    "limits": LimitPolicy,
 }
+_SHORT_FORM = {"rules": "pack", "sandbox": "mode"}
+"""Tables that may be given as the one word that matters most in them."""
 _NOT_IN_FILES = {"approve", "extra"}
 """What only a program can give."""
-_ADDED_UP = {"deny", "ask"}
+_ADDED_UP = {"deny", "ask", "hide"}
 """What the user's file forbids, the project's cannot allow by leaving it out."""
-_VARIABLES = {"timeout_s": float, "survivors": str, "shell": str, "rules": str}
+_VARIABLES = {"timeout_s": float, "survivors": str, "shell": str, "rules": str, "sandbox": str}
 """Fields that the environment sets where no file does: LIMPET_TIMEOUT_S and so on."""
 
 
@@ -83,7 +88,7 @@ def load(directory: str | Path | None = None) -> Policy:
 
 def _variable(field: str, kind: type, value: str) -> object:
     try:
-        return {"pack": value} if field == "rules" else kind(value)
+        return {_SHORT_FORM[field]: value} if field in _SHORT_FORM else kind(value)
     except ValueError:
         raise SettingsError(f"LIMPET_{field.upper()}: not a number: {value!r}") from None
 
@@ -120,11 +125,15 @@ def _read(path: str) -> _File:
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: cannot be read: {error}") from None
     try:
-        return _File(path, text, tomllib.loads(text))
+        values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"\(at line (\d+), column \d+\)", str(error))
         line = int(found[1]) if found else len(text.splitlines())
         raise SettingsError(f"{path}:{line}: not TOML: {error}") from None
+    for table, key in _SHORT_FORM.items():
+        if isinstance(values.get(table), str):
+            values[table] = {key: values[table]}
+    return _File(path, text, values)
 
 
 def _check_names(file: _File) -> None:
@@ -153,7 +162,17 @@ def _merge(merged: dict[str, Any], values: dict[str, Any]) -> None:
         for key, item in value.items():
             if key in _ADDED_UP and isinstance(item, list):
                 item = [*table.get(key, []), *item]
+            if (name, key) == ("sandbox", "mode"):
+                item = _stricter(table.get(key), item)
             table[key] = item
+
+
+def _stricter(users: object, projects: object) -> object:
+    """Return the stricter of two modes: a project cannot open what its user has closed."""
+    order: list[object] = ["off", "workspace", "read-only"]
+    if users not in order or projects not in order:
+        return projects  # which is told apart later
+    return max(users, projects, key=order.index)
 
 
 def _build(merged: dict[str, Any], file: _File | None) -> Policy:

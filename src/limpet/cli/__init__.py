@@ -8,7 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from limpet import __version__
-from limpet.cli import check, run
+from limpet.cli import check, doctor, run
+from limpet.errors import SandboxUnavailable
+
+_COULD_NOT_START = 125
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     run.add_parser(commands)
     check.add_parser(commands)
+    doctor.add_parser(commands)
     _open_standard_streams()
     options = parser.parse_args(arguments)
     try:
@@ -29,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (TypeError, ValueError) as error:
         print(f"limpet: {error}", file=sys.stderr)
         return 2
+    except SandboxUnavailable as error:
+        print(f"limpet: {error}", file=sys.stderr)
+        return _COULD_NOT_START
     return status
 
 

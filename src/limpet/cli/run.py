@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from limpet.attempt import Call
+from limpet.cli import confine
 from limpet.cli.argv import hide
 from limpet.cli.check import PACKS, policy_of
 from limpet.cli.sink import Sink, print_now
@@ -39,6 +40,7 @@ examples:
   limpet run --timeout 5 'sleep 60'          killed after 5 s with all it started: status 124
   limpet run --json 'pytest -q' | jq .hint   the whole result as JSON
   limpet run --cwd /repo --env CI=1 'npm ci'
+  limpet run --sandbox workspace 'make'      writes here and in /tmp only, and has no network
   limpet run - < script.sh                   read the command from standard input
 
 exit status: the command's own; 124 timed out, 125 could not start, 126 refused, 130 cancelled,
@@ -69,6 +71,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
                         help="which commands to refuse (default: limpet.toml's)")  # fmt: skip
     parser.add_argument("--survivors", choices=["adopt", "wait", "kill"],
                         help="what to do with what it leaves running (default: adopt)")  # fmt: skip
+    confine.add_arguments(parser)
     parser.add_argument("--description", metavar="T", help="what the command is for")
     parser.add_argument("--summary", action="store_true", help="say on stderr how it ended")
     parser.set_defaults(call=_run)
@@ -87,7 +90,7 @@ def _run(options: argparse.Namespace) -> int:
     # Where both streams end up in the same place, their order matters more than their names.
     together = not options.separate if options.json else on_terminal or _are_one(1, 2)
     streams: Literal["merged", "separate"] = "merged" if together else "separate"
-    policy = policy_of(options, options.cwd)
+    policy = confine.confined(policy_of(options, options.cwd), options)
     policy = replace(
         policy,
         survivors=options.survivors or policy.survivors,

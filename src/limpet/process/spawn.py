@@ -52,8 +52,9 @@ def start(
 ) -> int:
     """Start a program in a session of its own and return its pid.
 
-    It has no terminal, only descriptors 0 to 2 unless more are kept, and no signal blocked. Signals that this program
-    ignores it ignores too, but for SIGPIPE and SIGXFSZ. The caller reaps it.
+    It has no terminal, only descriptors 0 to 2 and those that are kept, and no signal blocked.
+    Signals that this program ignores it ignores too, but for SIGPIPE and SIGXFSZ. The caller reaps
+    it.
 
     Args:
         program: Its path.

@@ -13,7 +13,7 @@ from limpet.errors import SandboxUnavailable
 from limpet.policy import Policy
 from limpet.process.env import ChildEnvironment
 from limpet.result import SandboxReport
-from limpet.sandbox import ground, jail, plan, promises, protected, rlimits
+from limpet.sandbox import denials, ground, jail, plan, promises, protected, rlimits
 
 if TYPE_CHECKING:
     from limpet.sandbox.jail import Jail
@@ -94,14 +94,15 @@ class Confinement:
                 raise
         return pid
 
-    def report(self) -> SandboxReport | None:
-        """Return what held, and what of the protected files is not as it was."""
+    def report(self, output: str, cwd: str) -> SandboxReport | None:
+        """Return what held, what it probably denied, and which protected files have changed."""
         if self._jail is None:
             return None
         self._jail.have_one_ready()
         report = _report(self._sandbox, self._limits, self._ground)
         changed = protected.changes(self._before, self._snapshot())
-        return replace(report, changed=changed) if changed else report
+        denied = denials.find(output, cwd, self._plan)
+        return replace(report, changed=changed, denials=denied) if changed or denied else report
 
     def _snapshot(self) -> dict[str, object]:
         if self._sandbox.mode != "workspace":

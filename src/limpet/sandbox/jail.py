@@ -48,14 +48,17 @@ class _Job(Generic[_Answer]):
         self._error: BaseException | None = None
         self.tid = 0
 
-    def do(self, tid: int, error: BaseException | None) -> None:
+    def do(self, tid: int) -> None:
         self.tid = tid
         try:
-            if error is not None:
-                raise error
             self._answer = self._work()
-        except BaseException as raised:  # noqa: BLE001 -- passed on
-            self._error = raised
+        except BaseException as error:
+            self._error = error
+        self._done.release()
+
+    def fail(self, tid: int, error: OSError) -> None:
+        self.tid = tid
+        self._error = error
         self._done.release()
 
     def result(self) -> _Answer:
@@ -104,7 +107,7 @@ class Jail:
         def live() -> None:
             try:
                 self._confine_thread()
-            except BaseException as error:  # noqa: BLE001 -- passed on
+            except BaseException as error:
                 ready.put(error)
                 return
             ready.put(None)
@@ -154,15 +157,16 @@ class Jail:
 
     def _take_one(self) -> None:
         """Enter a domain, do one job, end."""
-        error = None
+        tid = _thread.get_native_id()
         try:
             if self._ruleset is not None:
                 self._ruleset.restrict_thread()
-        except OSError as raised:
-            error = raised
-        job = self._jobs.get()
-        if job is not None:
-            job.do(_thread.get_native_id(), error)
+        except OSError as error:
+            if (job := self._jobs.get()) is not None:
+                job.fail(tid, error)
+            return
+        if (job := self._jobs.get()) is not None:
+            job.do(tid)
 
     def start(self, work: Callable[[], int], on_failure: Callable[[int], object]) -> int:
         """Start a process by calling `work` in the jail, and return its pid.

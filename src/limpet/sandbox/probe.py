@@ -58,5 +58,5 @@ def probe() -> Probe:
         mount_namespace=facts.can_mount,
         available=needs is None,
         needs=needs,
-        modes={} if needs else found,  # type: ignore[dict-item]
+        modes={} if needs else found,
     )

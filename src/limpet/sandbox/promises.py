@@ -9,6 +9,7 @@ from limpet.confinement import LimitPolicy, SandboxPolicy
 from limpet.sandbox import ground as facts
 from limpet.sandbox import landlock
 from limpet.sandbox.ground import Ground
+from limpet.sandbox.limited import size
 
 _SCOPE_NEEDS = f"needs Landlock ABI {landlock.SCOPE_ABI} (Linux 6.12)"
 
@@ -67,7 +68,7 @@ def _files(sandbox: SandboxPolicy, ground: Ground) -> list[Promise]:
     if sandbox.mode == "workspace":
         found.append(
             Promise("protected files inside the workspace are not changed", ground.can_mount,
-                    "a mount namespace, for those that there are at the start; new ones are reported"
+                    "a mount namespace, for those that there are; new ones are reported"
                     if ground.can_mount else
                     "changes are detected after the run and reported: Landlock cannot forbid them,"
                     " and a mount namespace needs CAP_SYS_ADMIN")
@@ -130,12 +131,12 @@ def _limits(limits: LimitPolicy | None, ground: Ground) -> list[Promise]:
     if limits is None:
         return []
     found = [
-        Promise(f"limit on {name}", True, f"{value:g} {unit} (rlimit)")
-        for name, value, unit in (
-            ("memory", limits.memory_bytes, "bytes"),
-            ("CPU time", limits.cpu_s, "s"),
-            ("file size", limits.file_bytes, "bytes"),
-            ("open files", limits.open_files, ""),
+        Promise(f"limit on {name}", True, f"{value} (rlimit)")
+        for name, value in (
+            ("memory", limits.memory_bytes and size(limits.memory_bytes)),
+            ("CPU time", limits.cpu_s and f"{limits.cpu_s:g} s"),
+            ("file size", limits.file_bytes and size(limits.file_bytes)),
+            ("open files", limits.open_files),
         )
         if value is not None
     ]

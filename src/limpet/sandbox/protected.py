@@ -6,6 +6,7 @@ import functools
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 
 from limpet.result import Change
 
@@ -16,7 +17,7 @@ _ENTRIES_AT_MOST = 1000
 def existing(roots: Iterable[str], names: tuple[str, ...]) -> list[str]:
     """Return the protected paths that there are, by their names."""
     tops = _tops(names)
-    found = []
+    found: list[str] = []
     for root in roots:
         for top, inner in tops:
             path = f"{root}/{top}"
@@ -75,24 +76,20 @@ def changes(before: dict[str, object], after: dict[str, object]) -> tuple[Change
 
 
 def _signature(path: str) -> object:
-    pending, found = [path], []
+    """Return what changes when a file, or anything in a directory, does."""
+    found: set[tuple[str, int, int, int, int]] = set()
+    pending = [path]
     while pending and len(found) < _ENTRIES_AT_MOST:
         current = pending.pop()
-        try:
-            status = os.lstat(current)
-        except OSError:
-            continue
-        # The change time moves with every change, and cannot be set.
-        found.append((current, status.st_ino, status.st_mode, status.st_size, status.st_ctime_ns))
-        if stat.S_ISDIR(status.st_mode):
-            try:
+        with suppress(OSError):
+            # The change time moves with every change, and cannot be set.
+            found |= {_signature_of(current, os.lstat(current))}
+            found |= {_signature_of(current, status := os.stat(current))}
+            if stat.S_ISDIR(status.st_mode):
                 with os.scandir(current) as entries:
                     pending += [entry.path for entry in entries]
-            except OSError:
-                continue
-        elif stat.S_ISLNK(status.st_mode) and os.path.exists(current):
-            target = os.stat(current)
-            found.append(
-                (current, target.st_ino, target.st_mode, target.st_size, target.st_ctime_ns)
-            )
-    return frozenset(found)
+    return found
+
+
+def _signature_of(path: str, status: os.stat_result) -> tuple[str, int, int, int, int]:
+    return path, status.st_ino, status.st_mode, status.st_size, status.st_ctime_ns

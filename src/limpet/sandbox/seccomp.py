@@ -59,7 +59,7 @@ _IOCTLS_DENIED = (*_SET_FLAGS, *_SET_VERSION, _PUSH_INPUT, _LINUX_CONSOLE)
 _IOCTLS_OF_FILES = (0x4004_9409, 0x4020_940D, 0xC018_9436, 0x8008_6601, 0x8004_6601, 0x801C_581F)
 """Sharing blocks between two files, which needs both open, and reading a file's flags."""
 _KINDS_OF_FILESYSTEMS = 0x94, 0x58, 0x66, 0xF5
-"""All else of btrfs, XFS, ext4 and F2FS: snapshots, encryption, verity, of files open for reading."""
+"""All else of btrfs, XFS, ext4 and F2FS: snapshots and more, of files open for reading only."""
 
 _F_SETLEASE = 1024
 _O_ACCMODE, _O_TRUNC = 0o3, 0o1000
@@ -109,7 +109,7 @@ def install(wanted: Filter) -> int | None:
 
 
 class _Program(ctypes.Structure):
-    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]  # noqa: RUF012 -- ctypes
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
 
 
 def compile_filter(wanted: Filter) -> bytes:
@@ -181,7 +181,7 @@ def _others_limits() -> list[list[bpf.Op]]:
         ),
         _on(
             "sched_setaffinity sched_setattr sched_setparam sched_setscheduler", _allow_values(0, 0)
-        ),  # fmt: skip
+        ),
         _on("setpriority", _own_only(_PRIO_USER)),
         _on("ioprio_set", _own_only(_IOPRIO_WHO_USER)),
     ]

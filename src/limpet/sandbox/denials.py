@@ -1,0 +1,114 @@
+"""What the sandbox has probably kept a command from, guessed from what it printed.
+
+A guess must be worth reading: a line counts only if it has an error's own words beside a file that
+the policy forbids and the user could otherwise have changed, or beside the network or a process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from limpet.result import Denial
+from limpet.sandbox import protected
+from limpet.sandbox.plan import Plan, workspace_roots
+
+_AT_MOST = 5
+_LINES_AT_MOST = 2000
+_REFUSALS = (
+    "Permission denied", "Operation not permitted", "Read-only file system", "EACCES", "EPERM",
+    "EROFS", "Device or resource busy", "permission denied", "operation not permitted",
+    "read-only file system",
+)  # fmt: skip
+_NO_NAMES = (
+    "Temporary failure in name resolution", "Could not resolve host", "Network is unreachable",
+    "EAI_AGAIN", "Name or service not known", "Could not resolve hostname",
+    "nodename nor servname",
+)  # fmt: skip
+_QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"|‘([^’]+)’|`([^`']+)'")
+_BEFORE_ERROR = re.compile(rf"([^\s:]+):? (?:{'|'.join(map(re.escape, _REFUSALS))})")
+_OF_NETWORK = re.compile(
+    r"\b(?:socket|connect|bind|listen|network|getaddrinfo|/dev/(?:tcp|udp))\b", re.I
+)
+_OF_PROCESS = re.compile(r"\bkill:|\(\d+\) - Operation not permitted|\bptrace\b|\brenice\b", re.I)
+_OF_OWNER = re.compile(r"owner|chown|xattr|attribute", re.I)
+
+
+def find(output: str, cwd: str, plan: Plan) -> tuple[Denial, ...]:
+    """Return what the output shows of denials, the first few."""
+    if not any(word in output for word in (*_REFUSALS, *_NO_NAMES)):
+        return ()
+    found: dict[tuple[str | None, str], Denial] = {}
+    for line in output.splitlines()[-_LINES_AT_MOST:]:
+        denial = _of_line(line, cwd, plan)
+        if denial is not None:
+            found.setdefault((denial.path, denial.rule), denial)
+            if len(found) == _AT_MOST:
+                break
+    return tuple(found.values())
+
+
+def _of_line(line: str, cwd: str, plan: Plan) -> Denial | None:
+    sandbox = plan.sandbox
+    is_refusal = any(word in line for word in _REFUSALS)
+    if any(word in line for word in _NO_NAMES) and not sandbox.network:
+        return _network(line, plan)
+    if not is_refusal:
+        return None
+    if _OF_PROCESS.search(line):
+        rule = "processes outside this run cannot be signalled, traced or given other priorities"
+        return Denial(line.strip(), None, rule, "do that from outside the sandbox")
+    for path in _paths(line, cwd):
+        if (why := _forbidden(path, line, plan)) is not None:
+            return Denial(line.strip(), path, *why)
+    return _network(line, plan) if _OF_NETWORK.search(line) and not sandbox.network else None
+
+
+def _network(line: str, plan: Plan) -> Denial:
+    if plan.sandbox.ports:
+        open_ports = ", ".join(map(str, plan.sandbox.ports))
+        return Denial(line.strip(), None, f"of the network only TCP to {open_ports} is open",
+                      "network=True, or more ports")  # fmt: skip
+    return Denial(line.strip(), None, "the network is off",
+                  "network=True, or ports=[…] for single TCP ports")  # fmt: skip
+
+
+def _paths(line: str, cwd: str) -> Iterator[str]:
+    """Yield the files that a line may be about."""
+    names = ["".join(groups) for groups in _QUOTED.findall(line)]
+    names += _BEFORE_ERROR.findall(line)
+    for name in names:
+        if name and "\0" not in name:
+            yield os.path.realpath(os.path.join(cwd, name))
+
+
+def _forbidden(path: str, line: str, plan: Plan) -> tuple[str, str] | None:
+    """Return the rule that forbids to change (or read) a file, and what would permit it."""
+    sandbox = plan.sandbox
+    if any(protected.is_beneath(path, place.path) for place in plan.hidden):
+        return "it is hidden", "take it out of `hide`"
+    roots = workspace_roots(plan)
+    for root in roots:
+        for name in sandbox.protect:
+            if protected.is_beneath(path, f"{root}/{name}"):
+                return (
+                    "it is protected: something outside obeys it",
+                    f"take {name} out of `protect`",
+                )
+    if any(protected.is_beneath(path, root.path) for root in plan.roots):
+        if not plan.own_view and _OF_OWNER.search(line):
+            return "owners and attributes cannot be changed", "do that from outside the sandbox"
+        return None
+    if not _could_change(path):
+        return None
+    if sandbox.mode == "read-only":
+        return "the sandbox is read-only", "sandbox='workspace', in a directory above it"
+    return "it lies outside the workspace", f"writable=[{os.path.dirname(path)!r}]"
+
+
+def _could_change(path: str) -> bool:
+    """True if this program itself could change or make a file: else the sandbox is not to blame."""
+    while not os.path.lexists(path) and path != "/":
+        path = os.path.dirname(path)
+    return os.access(path, os.W_OK)
