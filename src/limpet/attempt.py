@@ -142,7 +142,7 @@ class Attempt:
         return Request(
             command=self._command,
             cwd=_absolute(start),
-            workspace=self._workspace(),
+            workspace=workspace_of(self._ctx),
             timeout_s=self._timeout_s,
             policy=self._policy,
             inherited=environment.host_environment() if inherited is None else inherited,
@@ -152,11 +152,6 @@ class Attempt:
             verdict=self._verdict,
             is_alone=self.is_alone,
         )
-
-    def _workspace(self) -> str:
-        """Return where the conversation began: where a command moved it to is not for writing."""
-        began = None if self._ctx is None else self._ctx.working_dir
-        return _absolute(None if began is None else str(began))
 
     def _never_start(
         self, request: Request, outcome: Outcome, why: str, on_done: Callable[[Result], None]
@@ -287,6 +282,12 @@ def _result(ended: list[Result | Exception]) -> Result:
             return result
         case error:
             raise error
+
+
+def workspace_of(ctx: ToolContext | None) -> str:
+    """Return where a conversation began: where a command moved it to is not for writing."""
+    began = None if ctx is None else ctx.working_dir
+    return _absolute(None if began is None else str(began))
 
 
 def _absolute(path: str | None) -> str:

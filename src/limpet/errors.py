@@ -11,7 +11,7 @@ The first three come from `Result.check()` only and carry the whole result: a co
 a `Result`, never an exception. `SandboxUnavailable` is raised before anything runs. `SettingsError`
 names a settings file, the line and the key. Values of the wrong type or range are `TypeError` and
 `ValueError`, raised before anything starts. Where the task that awaits a call is cancelled, the
-call raises its `asyncio.CancelledError`, once all is dead, with the result as the attribute `result`.
+call raises its `asyncio.CancelledError`, once all is dead, with the result as its attribute.
 """
 
 from __future__ import annotations

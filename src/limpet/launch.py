@@ -117,7 +117,7 @@ def _launch(
         prelude = Prelude(environment, gated=is_confined, reports=wants_report)
         opened.append(prelude)
     if confinement is not None:
-        confinement.prepare(environment)
+        confinement.prepare(environment, run_id)
     stdin = AnonymousFile(request.stdin) if isinstance(request.stdin, bytes) else None
     write_ends: list[int] = []
     pipes: list[Pipe] = []

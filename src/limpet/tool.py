@@ -6,7 +6,8 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Unpack
 
-from limpet.attempt import Attempt, Call
+from limpet.attempt import Attempt, Call, workspace_of
+from limpet.context import ToolContext
 from limpet.events import Event, Finished, RawEvent
 from limpet.loop import Loop, SelectorLoop
 from limpet.policy import Approval, Pack, PermissionPolicy, Policy, RulePolicy
@@ -130,6 +131,15 @@ class Bash:
         """Return what the policy's rules and permissions say of a command; nothing runs."""
         guard = self._get_guard()
         return Verdict(command, "allow") if guard is None else guard.check(command)
+
+    def constraints(self, ctx: ToolContext | None = None) -> str:
+        """Return what a model should be told of the sandbox and the limits; empty without any."""
+        limits = self.policy.effective_limits
+        if self.policy.sandbox.mode == "off" and limits is None:
+            return ""
+        from limpet.sandbox.description import describe
+
+        return describe(self.policy.sandbox, limits, workspace_of(ctx))
 
     def _get_guard(self) -> Guard | None:
         """Return what checks commands; None if the policy has nothing to check."""

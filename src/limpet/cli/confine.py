@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that confine a command."""
     group = parser.add_argument_group("what the kernel keeps it from (Linux)")
     group.add_argument("--sandbox", choices=["off", "read-only", "workspace"],
-                       help="nothing is written, or only here and in /tmp (default: off)")  # fmt: skip
+                       help="write nothing, or only here and in /tmp (default: off)")  # fmt: skip
     group.add_argument("--network", choices=["on", "off"],
                        help="in a sandbox (default: off)")  # fmt: skip
     group.add_argument("--port", type=int, action="append", default=[], metavar="N",
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--writable", action="append", default=[], metavar="D",
                        help="another directory that a workspace may write to")  # fmt: skip
     group.add_argument("--hide", action="append", default=[], metavar="PATH",
-                       help="what it cannot read; `credentials` is a list of usual places")  # fmt: skip
+                       help="what it cannot read; `credentials`: the usual places")  # fmt: skip
     group.add_argument("--degrade", action="store_true",
                        help="run with what the kernel has, if it lacks some of this")  # fmt: skip
     group.add_argument("--limit", action="append", default=[], metavar="NAME=VALUE",

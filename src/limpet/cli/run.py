@@ -147,7 +147,9 @@ def _explain(result: Result, *, full: bool) -> None:
         if os.isatty(2) and not os.getenv("NO_COLOR"):
             line = f"\x1b[{32 if result.ok else 31}m{line}\x1b[0m"
         lines.append(line)
-    if result.hint and (full or result.is_error or result.survivors):
+    sandbox = result.sandbox
+    has_news = sandbox is not None and (sandbox.denials or sandbox.changed)
+    if result.hint and (full or result.is_error or result.survivors or has_news):
         lines.append(f"limpet: {result.hint}")
     if lines:
         print_now(2, "\n".join(lines) + "\n")

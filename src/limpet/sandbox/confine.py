@@ -71,9 +71,10 @@ class Confinement:
                 " there is."
             )
 
-    def prepare(self, environment: ChildEnvironment) -> None:
-        """Tell the run where it is."""
+    def prepare(self, environment: ChildEnvironment, run_id: str) -> None:
+        """Tell the run where it is, and the jail which run it is."""
         if self._jail is not None:
+            self._jail.know(run_id)
             environment.set(MARKER, self._sandbox.mode.encode())
             if self._jail.temp_directory is not None:
                 environment.set(b"TMPDIR", self._jail.temp_directory.encode())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 import threading
+from collections.abc import Callable
 from typing import NamedTuple
 
 from limpet.sandbox import capabilities, cgroup, kernel, landlock, mounts, seccomp
@@ -19,6 +19,8 @@ class Ground(NamedTuple):
     has_seccomp: bool
     can_mount: bool
     """Whether a thread can take a mount namespace of its own."""
+    own_network: bool
+    """Whether it can take a network namespace too."""
     is_root: bool
     """Whether the user is exempt from the limit on processes."""
 
@@ -34,12 +36,14 @@ def look() -> Ground:
 
 @functools.cache
 def _look() -> Ground:
-    if sys.platform != "linux" or kernel.machine() is None:
-        return Ground(0, has_seccomp=False, can_mount=False, is_root=os.geteuid() == 0)
+    if kernel.machine() is None:
+        return Ground(0, False, False, False, is_root=os.geteuid() == 0)
+    can_mount = _can(mounts.take_own_view)
     return Ground(
         abi=landlock.abi(),
         has_seccomp=seccomp.is_available(),
-        can_mount=_can_mount(),
+        can_mount=can_mount,
+        own_network=can_mount and _can(mounts.take_own_network),
         is_root=os.getuid() == 0,
     )
 
@@ -50,7 +54,7 @@ def has_cgroup() -> bool:
     return cgroup.is_available()
 
 
-def _can_mount() -> bool:
+def _can(take: Callable[[], None]) -> bool:
     """Try it in a thread that ends with it; a container may forbid what root may else do."""
     if not capabilities.effective() >> capabilities.SYS_ADMIN & 1:
         return False
@@ -58,7 +62,7 @@ def _can_mount() -> bool:
 
     def try_it() -> None:
         try:
-            mounts.take_own_view()
+            take()
         except OSError as error:
             failed.append(error)
 

@@ -24,11 +24,15 @@ from contextlib import ExitStack, suppress
 from typing import Generic, TypeVar
 
 from limpet.sandbox import capabilities, kernel, landlock, mounts, seccomp
+from limpet.sandbox.broker import Broker
 from limpet.sandbox.cgroup import ProcessCap
 from limpet.sandbox.plan import Plan
+from limpet.sandbox.unixsockets import Sockets
 
 KEPT_AT_MOST = 16
 """Jails that are kept; the one that was used longest ago is given up first."""
+_RUNS_AT_MOST = 4096
+"""Runs whose sockets may be connected to; of earlier ones few survive."""
 _START_S = 10.0
 """How long a jail may take to be ready: a mount table may be long."""
 _GONE_S = 10.0
@@ -86,6 +90,9 @@ class Jail:
         self._opened = ExitStack()
         self._cap: ProcessCap | None = None
         self._ruleset: landlock.Ruleset | None = None
+        self._listener: int | None = None
+        self._sockets: Sockets | None = None
+        self._runs: dict[str, None] = {}
         self.temp_directory: str | None = None
         try:
             if plan.sandbox.mode == "workspace" and plan.sandbox.temp == "private":
@@ -96,6 +103,8 @@ class Jail:
                     self._cap = ProcessCap(plan.processes)
                     self._opened.callback(self._cap.close)
             self._start()
+            if self._listener is not None and self._sockets is not None:
+                self._listen(self._listener, self._sockets)
             self.have_one_ready()
         except BaseException:
             self._opened.close()
@@ -126,6 +135,9 @@ class Jail:
         if self._cap is not None and self._cap.takes_threads:
             self._cap.add_thread(_thread.get_native_id())
         extra = [] if self.temp_directory is None else [self.temp_directory]
+        if plan.network == "loopback":
+            mounts.take_own_network()
+        self._sockets = Sockets()
         if plan.own_view:
             mounts.take_own_view()
             mounts.hide([place.path for place in plan.hidden])
@@ -138,7 +150,15 @@ class Jail:
             self._make_rules(extra)
         capabilities.drop_all()
         if plan.ground.has_seccomp:
-            seccomp.install(plan.filter())
+            self._listener = seccomp.install(plan.filter())
+
+    def _listen(self, listener: int, sockets: Sockets) -> None:
+        # Begun by a thread that is not confined, so that it is not either.
+        roots = [root.path for root in self._plan.roots]
+        if self.temp_directory is not None:
+            roots.append(self.temp_directory)
+        broker = Broker(listener, sockets, roots, self._plan.sandbox.protect, self._runs)
+        self._opened.callback(broker.close)
 
     def _make_rules(self, extra: list[str]) -> None:
         plan = self._plan
@@ -147,7 +167,7 @@ class Jail:
             plan.ground.abi,
             plan.rules() + [landlock.Rule(path, everything) for path in extra],
             reads=bool(plan.opened),
-            ports=None if plan.sandbox.network else plan.sandbox.ports,
+            ports=None if plan.network in ("on", "loopback") else plan.sandbox.ports,
         )
         self._opened.callback(self._ruleset.close)
 
@@ -194,6 +214,12 @@ class Jail:
             raise
         return pid
 
+    def know(self, run_id: str) -> None:
+        """Take a run for one of this jail's, before it starts."""
+        self._runs[run_id] = None
+        if len(self._runs) > _RUNS_AT_MOST:
+            self._runs.pop(next(iter(self._runs)), None)
+
     def have_one_ready(self) -> None:
         """Have a thread wait for the next command. To start one takes a moment: after a run."""
         with self._lock:
@@ -213,6 +239,11 @@ class Jail:
     def caps_processes(self) -> bool:
         """Whether the number of processes is limited beyond the user's own limit."""
         return self._cap is not None
+
+    def let_go(self) -> None:
+        """Close a forked child's copy of the listener: else nobody would answer, yet not fail."""
+        if self._listener is not None:
+            os.close(self._listener)
 
     def close(self) -> None:
         """End the threads; what they started goes on as it is."""
@@ -247,9 +278,11 @@ def _close_all() -> None:
 
 
 def _forget_all() -> None:
-    # A forked child has none of the threads, and must not touch its parent's files.
+    """Forget all in a forked child: it has none of the threads, and its parent's files stay."""
     global _lock
     _lock = threading.Lock()
+    for jail in _kept.values():
+        jail.let_go()
     _kept.clear()
 
 

@@ -26,6 +26,7 @@ _SINCE = {REFER: 2, TRUNCATE: 3, IOCTL_DEV: 5}
 """The version of the ABI that brought a right; the others have always been there."""
 _OF_A_FILE = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 """Rights that make sense for a file; the kernel refuses the others in a rule for one."""
+TRUNCATE_ABI = 3
 NET_ABI = 4
 _BIND_TCP, _CONNECT_TCP = 1 << 0, 1 << 1
 SCOPE_ABI = 6

@@ -1,4 +1,4 @@
-"""A thread's own view of the filesystems: all read-only but for some roots.
+"""A thread's own view of the filesystems, all read-only but for some roots, and of the network.
 
 It needs CAP_SYS_ADMIN. Other threads see nothing of it. Unlike Landlock it covers metadata, and
 places inside a writable root.
@@ -6,19 +6,34 @@ places inside a writable root.
 
 from __future__ import annotations
 
+import fcntl
 import os
+import socket
 import struct
 from collections.abc import Iterable
 
 from limpet.sandbox import kernel
 
-_CLONE_NEWNS, _CLONE_NEWIPC = 0x0002_0000, 0x0800_0000
+_CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWNET = 0x0002_0000, 0x0800_0000, 0x4000_0000
+_SET_INTERFACE_FLAGS, _INTERFACE_UP = 0x8914, 1
 _MS_REC, _MS_PRIVATE = 0x4000, 0x4_0000
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _OPEN_TREE_CLONE, _OPEN_TREE_CLOEXEC = 1, os.O_CLOEXEC
 _MOVE_MOUNT_FROM_FD = 4
 _READ_ONLY = 1
 _MNT_DETACH = 2
+
+
+def take_own_network() -> None:
+    """Give the calling thread a network of its own that has nothing but the loopback.
+
+    Raises:
+        OSError: It may not, or this kernel has no such thing.
+    """
+    kernel.call("unshare", _CLONE_NEWNET)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        request = struct.pack("=16sH22x", b"lo", _INTERFACE_UP)
+        fcntl.ioctl(control.fileno(), _SET_INTERFACE_FLAGS, request)
 
 
 def take_own_view() -> None:

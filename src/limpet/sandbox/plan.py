@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from limpet.confinement import CREDENTIALS, LimitPolicy, SandboxPolicy
 from limpet.sandbox import landlock, protected, seccomp
@@ -73,24 +73,36 @@ class Plan(NamedTuple):
         return rules
 
     def filter(self) -> seccomp.Filter:
-        """Return what seccomp denies."""
+        """Return what seccomp denies, and what the broker is asked about."""
         sandbox = self.sandbox
-        denied: frozenset[str] = frozenset()
+        denied = frozenset() if self.own_view else seccomp.SYSTEM_V
+        unsupported: frozenset[str] = frozenset()
+        asked: frozenset[str] = frozenset()
         if sandbox.mode == "read-only":
             denied |= seccomp.METADATA | seccomp.TRACING
         elif not self.own_view:
-            denied |= seccomp.OWNERS | seccomp.ATTRIBUTES
-        if not self.own_view:
-            denied |= seccomp.SYSTEM_V
-        network = "on" if sandbox.network else "off"
-        if sandbox.ports and self.ground.abi >= landlock.NET_ABI:
-            network = "tcp"
+            denied |= seccomp.OWNERS
+            unsupported |= seccomp.ATTRIBUTES
+            asked |= seccomp.MODES | seccomp.TIMES
+        if self.network in ("off", "loopback"):
+            asked |= seccomp.CONNECT
         return seccomp.Filter(
             denied=denied,
-            network=network,
+            asked=asked,
+            unsupported=unsupported,
+            network=self.network,
             unix_sockets=sandbox.unix_sockets,
-            lacks_truncate=self.ground.abi < 3,
+            lacks_truncate=self.ground.abi < landlock.TRUNCATE_ABI,
         )
+
+    @property
+    def network(self) -> Literal["off", "loopback", "tcp", "on"]:
+        """What there is of a network."""
+        if self.sandbox.network:
+            return "on"
+        if self.sandbox.ports and self.ground.abi >= landlock.NET_ABI:
+            return "tcp"
+        return "loopback" if self.ground.own_network else "off"
 
 
 def make(

@@ -89,28 +89,32 @@ def _metadata(sandbox: SandboxPolicy, ground: Ground) -> Promise:
     name = "modes, owners, times and attributes of files outside the workspace are not changed"
     if ground.can_mount:
         return Promise(name, True, "a mount namespace")
-    return Promise(name, False,
-                   "owners and attributes are not (seccomp); modes and times of this user's own"
-                   " files can be: a mount namespace needs CAP_SYS_ADMIN")  # fmt: skip
+    return Promise(name, ground.has_seccomp, "seccomp and a broker" if ground.has_seccomp
+                   else "needs seccomp")  # fmt: skip
 
 
 def _network(sandbox: SandboxPolicy, ground: Ground) -> list[Promise]:
     by = "seccomp" if ground.has_seccomp else "needs seccomp"
+    if ground.own_network:
+        by += " and a network namespace"
+    unix = Promise("no connection to unix sockets outside", ground.has_seccomp,
+                   "seccomp and a broker" if ground.has_seccomp else by)  # fmt: skip
     if sandbox.network:
-        found = []
-    elif sandbox.ports:
-        ports = ", ".join(map(str, sandbox.ports))
-        has_ports = ground.abi >= landlock.NET_ABI
-        found = [
-            Promise(f"no network but TCP connections to {ports}", ground.has_seccomp,
-                    "seccomp and Landlock" if has_ports else
-                    f"{by}, which closes these ports too: to open them needs Landlock ABI 4")
-        ]  # fmt: skip
-    else:
-        found = [Promise("no network", ground.has_seccomp, by)]
-    if not sandbox.unix_sockets:
-        found.append(Promise("no connection to unix sockets", ground.has_seccomp, by))
-    return found
+        # Which socket a connection is of, seccomp cannot see: so there are none of this kind.
+        pairs_only = unix._replace(by="seccomp: no unix sockets at all but pairs")
+        return [] if sandbox.unix_sockets else [pairs_only if unix.enforced else unix]
+    if sandbox.ports:
+        return [_ports(sandbox, ground), unix._replace(by="seccomp: none at all but pairs")]
+    return [Promise("no network", ground.has_seccomp or ground.own_network, by), unix]
+
+
+def _ports(sandbox: SandboxPolicy, ground: Ground) -> Promise:
+    ports = ", ".join(map(str, sandbox.ports))
+    if ground.abi >= landlock.NET_ABI:
+        return Promise(f"no network but TCP connections to {ports}", ground.has_seccomp,
+                       "seccomp and Landlock")  # fmt: skip
+    needs = f"to open {ports} only needs Landlock ABI {landlock.NET_ABI}"
+    return Promise("no network", ground.has_seccomp, f"seccomp; {needs}")
 
 
 def _processes(ground: Ground) -> list[Promise]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import errno
 import socket
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from limpet.sandbox import bpf, kernel
 
 _SET_MODE_FILTER, _GET_ACTION_AVAIL = 1, 2
-_SPEC_ALLOW, _NEW_LISTENER = 1 << 2, 1 << 3
+_SPEC_ALLOW, _NEW_LISTENER, _WAIT_KILLABLE = 1 << 2, 1 << 3, 1 << 5
 
 _NEW_NAMESPACES = 0x7E02_0000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
@@ -44,6 +44,7 @@ ATTRIBUTES = frozenset(
     " file_setattr".split()
 )
 METADATA = MODES | TIMES | OWNERS | ATTRIBUTES
+CONNECT = frozenset(["connect"])
 
 _INTERNET = (socket.AF_INET, socket.AF_INET6)
 _PIPE_LIKE = (socket.SOCK_STREAM, socket.SOCK_SEQPACKET)
@@ -67,6 +68,7 @@ _PRIO_USER = 2
 _IOPRIO_WHO_USER = 3
 _DENIED = bpf.fail(errno.EPERM)
 _MISSING = bpf.fail(errno.ENOSYS)
+_UNSUPPORTED = bpf.fail(errno.EOPNOTSUPP)
 
 
 class Filter(NamedTuple):
@@ -76,8 +78,11 @@ class Filter(NamedTuple):
     """Calls that fail whatever their arguments."""
     asked: frozenset[str] = frozenset()
     """Calls that are decided on by whoever listens."""
-    network: str = "off"
-    """`off`, `tcp` (connections only, for Landlock to rule by port), or `on`."""
+    unsupported: frozenset[str] = frozenset()
+    """Calls that fail as on a filesystem that has no such thing, which programs are used to."""
+    network: Literal["off", "loopback", "tcp", "on"] = "off"
+    """With `loopback` there is a network namespace that has no other; with `tcp` there are TCP
+    connections only, for Landlock to rule by port."""
     unix_sockets: bool = False
     """Whether sockets of files may be connected to, wherever they are."""
     lacks_truncate: bool = False
@@ -103,9 +108,19 @@ def install(wanted: Filter) -> int | None:
     code = compile_filter(wanted)
     buffer = ctypes.create_string_buffer(code, len(code))
     header = _Program(len(code) // 8, ctypes.addressof(buffer))
-    flags = _SPEC_ALLOW | (_NEW_LISTENER if wanted.asked else 0)
-    fd = kernel.call("seccomp", _SET_MODE_FILTER, flags, ctypes.byref(header))
-    return fd if wanted.asked else None
+    if not wanted.asked:
+        kernel.call("seccomp", _SET_MODE_FILTER, _SPEC_ALLOW, ctypes.byref(header))
+        return None
+    flags = _SPEC_ALLOW | _NEW_LISTENER
+    try:
+        # A signal must not have a call made twice that was performed already.
+        return kernel.call(
+            "seccomp", _SET_MODE_FILTER, flags | _WAIT_KILLABLE, ctypes.byref(header)
+        )
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # before Linux 5.19
+            raise
+        return kernel.call("seccomp", _SET_MODE_FILTER, flags, ctypes.byref(header))
 
 
 class _Program(ctypes.Structure):
@@ -120,6 +135,7 @@ def compile_filter(wanted: Filter) -> bytes:
     blocks = [
         _on("io_uring_setup io_uring_enter io_uring_register clone3", [bpf.answer(_MISSING)]),
         bpf.on_call(kernel.numbers(wanted.asked), [bpf.answer(bpf.ASK)]),
+        bpf.on_call(kernel.numbers(wanted.unsupported), [bpf.answer(_UNSUPPORTED)]),
         bpf.on_call(kernel.numbers(denied - wanted.asked), [bpf.answer(_DENIED)]),
         _on("clone", _deny_bits(0, _NEW_NAMESPACES)),
         _on("unshare", _deny_bits(0, _NEW_NAMESPACES | _NEW_TIME)),
@@ -196,19 +212,24 @@ def _own_only(all_of_a_user: int) -> list[bpf.Op]:
 
 
 def _sockets(wanted: Filter) -> list[list[bpf.Op]]:
-    unix = [
+    pipe_like = [
         bpf.argument(1),
         bpf.keep_bits(_TYPE_BITS),
         *bpf.answer_if(_PIPE_LIKE, bpf.ALLOW),
         bpf.answer(_DENIED),
     ]
-    pair = [bpf.argument(0), *bpf.answer_unless([socket.AF_UNIX], _DENIED), *unix]
+    only_unix = bpf.answer_unless([socket.AF_UNIX], _DENIED)
+    pair = [bpf.argument(0), *only_unix, *pipe_like]
     if wanted.network == "on":
         return _open_sockets(pair, wanted)
     if wanted.network == "tcp":
         return [_on("socketpair", pair), _on("socket", _tcp_only()), *_no_fast_open()]
     connect = [] if "connect" in wanted.asked else [_on("connect", [bpf.answer(_DENIED)])]
-    return [_on("socket socketpair", pair), *connect]
+    if wanted.network == "off":
+        return [_on("socket socketpair", pair), *connect]
+    internet = bpf.answer_if(_INTERNET, bpf.ALLOW)
+    sockets = [bpf.argument(0), *internet, *only_unix, *pipe_like]
+    return [_on("socketpair", pair), _on("socket", sockets), *connect]
 
 
 def _open_sockets(pair: list[bpf.Op], wanted: Filter) -> list[list[bpf.Op]]:

@@ -1,0 +1,227 @@
+"""Answers the calls of a jail that neither Landlock nor seccomp can decide on.
+
+- Modes and times of files, where there is no mount namespace: allowed inside the workspace.
+- Connections: allowed to unix sockets of the jail itself, and, as seccomp lets other sockets be
+  made only where the network is the jail's own, to anything there.
+
+It is sound because it performs what it allows itself, on the file or socket that it has looked at;
+the caller's own call never goes on. It has no more rights than the caller but for the sandbox, as
+both are of one user. If this program ends, such calls fail in what it leaves behind.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from limpet.sandbox import kernel, protected
+from limpet.sandbox.notify import Call, Caller, answer, receive, signed
+from limpet.sandbox.unixsockets import Sockets
+
+_AT_FDCWD, _AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = -100, 0x100, 0x1000
+_LONGEST_ADDRESS = 128
+
+
+class Broker:
+    """Listens to one jail for as long as it is kept."""
+
+    def __init__(
+        self,
+        listener: int,
+        sockets: Sockets,
+        roots: Iterable[str],
+        names: Iterable[str],
+        runs: Iterable[str],
+    ) -> None:
+        """Begin to answer.
+
+        Args:
+            listener: The descriptor that seccomp gave; closed at the end.
+            sockets: Those in the jail's network; closed at the end.
+            roots: Where modes and times may be changed.
+            names: What in them is protected.
+            runs: The ids of the jail's runs, as they come to be.
+        """
+        self._listener = listener
+        self._sockets = sockets
+        self._roots = tuple(roots)
+        self._protected = tuple(f"{root}/{name}" for root in self._roots for name in names)
+        self._runs = runs
+        self._wake_read, self._wake_write = os.pipe()
+        self._handlers = {
+            number: handler
+            for names_of, handler in self._table()
+            for number in kernel.numbers(names_of)
+        }
+        threading.Thread(target=self._serve, name="limpet-broker", daemon=True).start()
+
+    def _table(self) -> list[tuple[frozenset[str], Callable[[Caller, Call], None]]]:
+        return [
+            (frozenset(["connect"]), self._connect),
+            (frozenset(["chmod"]), _at(self._chmod, path=0, value=1)),
+            (frozenset(["fchmod"]), _of_descriptor(self._chmod, value=1)),
+            (frozenset(["fchmodat"]), _at(self._chmod, directory=0, path=1, value=2)),
+            (frozenset(["fchmodat2"]), _at(self._chmod, directory=0, path=1, value=2, flags=3)),
+            (frozenset(["utime"]), _at(self._utime, path=0, value=1)),
+            (frozenset(["utimes"]), _at(self._utimes, path=0, value=1)),
+            (frozenset(["futimesat"]), _at(self._utimes, directory=0, path=1, value=2)),
+            (frozenset(["utimensat"]), _at(self._utimens, directory=0, path=1, value=2, flags=3)),
+        ]
+
+    def close(self) -> None:
+        """Stop answering."""
+        with suppress(OSError):
+            os.write(self._wake_write, b".")
+
+    def _serve(self) -> None:
+        poll = select.poll()
+        poll.register(self._listener, select.POLLIN)
+        poll.register(self._wake_read, select.POLLIN)
+        while not any(fd == self._wake_read for fd, _ in poll.poll()):
+            try:
+                call = receive(self._listener)
+            except OSError:
+                break
+            if call is None:
+                continue
+            if call.number in kernel.numbers(frozenset(["connect"])):
+                # It may wait for who listens; nobody else should.
+                threading.Thread(target=self._answer, args=(call,), daemon=True).start()
+            else:
+                self._answer(call)
+        self._sockets.close()
+        for fd in (self._listener, self._wake_read, self._wake_write):
+            os.close(fd)
+
+    def _answer(self, call: Call) -> None:
+        caller = Caller(self._listener, call)
+        code = 0
+        try:
+            self._handlers[call.number](caller, call)
+        except OSError as error:
+            code = error.errno or errno.EPERM
+        except Exception:
+            code = errno.EPERM  # whatever it was made to stumble over
+        finally:
+            caller.close()
+        answer(self._listener, call, code)
+
+    # Modes and times
+
+    def _allowed(self, fd: int) -> str:
+        """Return a path to a file that is open, if its mode and times may be changed."""
+        link = f"/proc/self/fd/{fd}"
+        target = os.readlink(link)  # noqa: PTH115 -- a string
+        is_inside = any(protected.is_beneath(target, root) for root in self._roots)
+        is_protected = any(protected.is_beneath(target, path) for path in self._protected)
+        # What has no path is in no directory: a pipe, or memory.
+        is_anonymous = not target.startswith("/") or target.startswith("/memfd:")
+        if is_anonymous or (is_inside and not is_protected):
+            return link
+        raise PermissionError(errno.EPERM, "outside the workspace")
+
+    def _chmod(self, caller: Caller, fd: int, mode: int) -> None:
+        del caller
+        os.chmod(self._allowed(fd), mode & 0o7777)  # noqa: PTH101 -- a link that is no path
+
+    def _utime(self, caller: Caller, fd: int, address: int) -> None:
+        self._set_times(fd, address and _times(caller.memory(address, 16), "=qq", 0))
+
+    def _utimes(self, caller: Caller, fd: int, address: int) -> None:
+        self._set_times(fd, address and _times(caller.memory(address, 32), "=qqqq", 1000))
+
+    def _utimens(self, caller: Caller, fd: int, address: int) -> None:
+        self._set_times(fd, address and _times(caller.memory(address, 32), "=qqqq", 1))
+
+    def _set_times(self, fd: int, times: bytes | int) -> None:
+        path = os.fsencode(self._allowed(fd))
+        kernel.call("utimensat", _AT_FDCWD, path, times or None, 0)
+
+    # Sockets
+
+    def _connect(self, caller: Caller, call: Call) -> None:
+        size = call.arguments[2] & 0xFFFF_FFFF
+        if not 2 <= size <= _LONGEST_ADDRESS:
+            raise OSError(errno.EINVAL, "address")
+        address = caller.memory(call.arguments[1], size)
+        fd = caller.descriptor(signed(call.arguments[0]))
+        with socket.socket(fileno=os.dup(fd)) as ours:
+            is_unix = ours.family == socket.AF_UNIX
+        if is_unix:
+            address = self._unix_address(caller, address)
+        kernel.call("connect", fd, address, len(address))
+
+    def _unix_address(self, caller: Caller, address: bytes) -> bytes:
+        """Return the address to connect to, if who listens there is in the jail."""
+        if struct.unpack_from("=H", address)[0] != socket.AF_UNIX or not address[2:]:
+            raise OSError(errno.EINVAL, "address")
+        name = address[2:]
+        if name.startswith(b"\0"):
+            if self._sockets.are_of_runs(self._runs, name=name):
+                return address
+            raise PermissionError(errno.EPERM, "a socket outside")
+        file = caller.open(_AT_FDCWD, name.partition(b"\0")[0], follow=True)
+        if not self._sockets.are_of_runs(self._runs, file=os.fstat(file)):
+            raise PermissionError(errno.EPERM, "a socket outside")
+        # By the descriptor, so that it is the very socket that was looked at.
+        return struct.pack("=H", socket.AF_UNIX) + b"/proc/self/fd/%d\0" % file
+
+
+_Change = Callable[[Caller, int, int], None]
+
+
+def _at(
+    change: _Change,
+    *,
+    path: int,
+    value: int,
+    directory: int | None = None,
+    flags: int | None = None,
+) -> Callable[[Caller, Call], None]:
+    """Return a handler for a call that names a file, given where its arguments stand."""
+
+    def handle(caller: Caller, call: Call) -> None:
+        arguments = call.arguments
+        base = _AT_FDCWD if directory is None else signed(arguments[directory])
+        options = 0 if flags is None else arguments[flags] & 0xFFFF_FFFF
+        if options & ~(_AT_SYMLINK_NOFOLLOW | _AT_EMPTY_PATH):
+            raise OSError(errno.EINVAL, "flags")
+        name = b"" if arguments[path] == 0 else caller.path(arguments[path])
+        if (
+            not name
+            and directory is not None
+            and (arguments[path] == 0 or options & _AT_EMPTY_PATH)
+        ):
+            fd = caller.descriptor(base)
+        elif not name:
+            raise FileNotFoundError(errno.ENOENT, "path")
+        else:
+            fd = caller.open(base, name, follow=not options & _AT_SYMLINK_NOFOLLOW)
+        change(caller, fd, arguments[value])
+
+    return handle
+
+
+def _of_descriptor(change: _Change, *, value: int) -> Callable[[Caller, Call], None]:
+    def handle(caller: Caller, call: Call) -> None:
+        change(caller, caller.descriptor(signed(call.arguments[0])), call.arguments[value])
+
+    return handle
+
+
+def _times(raw: bytes, layout: str, nanoseconds: int) -> bytes:
+    """Return times as `utimensat` takes them; `nanoseconds` is the unit of their fractions."""
+    values = struct.unpack(layout, raw)
+    if len(values) == 2:
+        values = (values[0], 0, values[1], 0)
+    first_s, first, second_s, second = values
+    if nanoseconds == 1000 and not (0 <= first < 10**6 and 0 <= second < 10**6):
+        raise OSError(errno.EINVAL, "times")
+    unit = nanoseconds or 1
+    return struct.pack("=qqqq", first_s, first * unit, second_s, second * unit)

@@ -1,0 +1,104 @@
+"""Whether a unix socket that listens belongs to a run."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import threading
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from limpet.process import table
+
+_SOCK_DIAG, _BY_FAMILY = 4, 20
+_DUMP = 0x301
+_DONE, _ERROR = 3, 2
+_LISTENING = 1 << 10
+_SHOW_NAME, _SHOW_FILE = 1, 2
+_NAME, _FILE = 0, 1
+_HEADER = struct.Struct("=IHHII")
+_QUERY = struct.Struct("=BBHIIIII")
+_ENTRY = struct.Struct("=BBBBIII")
+_ATTRIBUTE = struct.Struct("=HH")
+_TIMEOUT_S = 2.0
+
+
+class Listener(NamedTuple):
+    """A socket that listens."""
+
+    inode: int
+    """Its own, which /proc shows with the descriptors of who has it."""
+    name: bytes
+    file: tuple[int, int] | None
+    """Device and inode of the file that it is bound to."""
+
+
+class Sockets:
+    """Those of the network that the thread is in which makes this, a namespace or the machine's."""
+
+    def __init__(self) -> None:
+        self._diagnosis = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG)
+        self._diagnosis.settimeout(_TIMEOUT_S)
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Give it up."""
+        self._diagnosis.close()
+
+    def are_of_runs(
+        self, runs: Iterable[str], *, name: bytes | None = None, file: os.stat_result | None = None
+    ) -> bool:
+        """True if a socket of this name or file listens, and only processes of the runs have it."""
+        wanted = None if file is None else (file.st_dev, file.st_ino)
+        found = {
+            one.inode
+            for one in self._listeners()
+            if (one.file == wanted if wanted is not None else one.name == name)
+        }
+        return bool(found) and found <= set(_sockets_of(runs))
+
+    def _listeners(self) -> list[Listener]:
+        """Ask the kernel for all unix sockets that listen."""
+        query = _QUERY.pack(
+            socket.AF_UNIX, 0, 0, _LISTENING, 0, _SHOW_NAME | _SHOW_FILE, 0xFFFF_FFFF, 0xFFFF_FFFF
+        )
+        header = _HEADER.pack(_HEADER.size + len(query), _BY_FAMILY, _DUMP, 1, 0)
+        found: list[Listener] = []
+        with self._lock:
+            self._diagnosis.send(header + query)
+            while True:
+                data = self._diagnosis.recv(1 << 16)
+                at = 0
+                while at < len(data):
+                    size, kind, *_ = _HEADER.unpack_from(data, at)
+                    if kind in (_DONE, _ERROR):
+                        return found
+                    found.append(_listener(data[at + _HEADER.size : at + size]))
+                    at += size + 3 & ~3
+
+
+def _sockets_of(runs: Iterable[str]) -> Iterator[int]:
+    for pid in table.marked(frozenset(runs)):
+        directory = f"/proc/{pid}/fd"
+        try:
+            links = [os.readlink(f"{directory}/{fd}") for fd in os.listdir(directory)]  # noqa: PTH115, PTH208
+        except OSError:
+            continue
+        yield from (int(link[8:-1]) for link in links if link.startswith("socket:["))
+
+
+def _listener(data: bytes) -> Listener:
+    inode = _ENTRY.unpack_from(data)[4]
+    name, file = b"", None
+    at = _ENTRY.size
+    while at < len(data):
+        size, kind = _ATTRIBUTE.unpack_from(data, at)
+        value = data[at + _ATTRIBUTE.size : at + size]
+        if kind == _NAME:
+            name = value
+        elif kind == _FILE:
+            file_inode, device = struct.unpack("=II", value)
+            file = os.makedev(device >> 20, device & 0xF_FFFF), file_inode
+        at += size + 3 & ~3
+    return Listener(inode, name, file)
