@@ -18,18 +18,18 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 
-from limpet.sandbox import kernel, protected
+from limpet.sandbox import kernel, protected, seccomp
 from limpet.sandbox.notify import Call, Caller, answer, receive, signed
 from limpet.sandbox.unixsockets import Sockets
 
 _AT_FDCWD, _AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = -100, 0x100, 0x1000
 _LONGEST_ADDRESS = 128
+_CONNECT = kernel.numbers(seccomp.CONNECT)
 
 
 class Broker:
-    """Listens to one jail for as long as it is kept."""
+    """Listens to one jail for as long as there is anybody in it."""
 
     def __init__(
         self,
@@ -53,7 +53,6 @@ class Broker:
         self._roots = tuple(roots)
         self._protected = tuple(f"{root}/{name}" for root in self._roots for name in names)
         self._runs = runs
-        self._wake_read, self._wake_write = os.pipe()
         self._handlers = {
             number: handler
             for names_of, handler in self._table()
@@ -74,30 +73,24 @@ class Broker:
             (frozenset(["utimensat"]), _at(self._utimens, directory=0, path=1, value=2, flags=3)),
         ]
 
-    def close(self) -> None:
-        """Stop answering."""
-        with suppress(OSError):
-            os.write(self._wake_write, b".")
-
     def _serve(self) -> None:
         poll = select.poll()
         poll.register(self._listener, select.POLLIN)
-        poll.register(self._wake_read, select.POLLIN)
-        while not any(fd == self._wake_read for fd, _ in poll.poll()):
+        # The kernel hangs up when the last process of the jail is gone.
+        while any(event & select.POLLIN for _, event in poll.poll()):
             try:
                 call = receive(self._listener)
             except OSError:
                 break
             if call is None:
                 continue
-            if call.number in kernel.numbers(frozenset(["connect"])):
+            if call.number in _CONNECT:
                 # It may wait for who listens; nobody else should.
                 threading.Thread(target=self._answer, args=(call,), daemon=True).start()
             else:
                 self._answer(call)
         self._sockets.close()
-        for fd in (self._listener, self._wake_read, self._wake_write):
-            os.close(fd)
+        os.close(self._listener)
 
     def _answer(self, call: Call) -> None:
         caller = Caller(self._listener, call)

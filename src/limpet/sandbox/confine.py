@@ -42,6 +42,8 @@ class Confinement:
         self._ground = ground.look()
         self._jail: Jail | None = None
         self._before: dict[str, object] = {}
+        if sys.platform != "linux" and self._limits is not None:
+            raise SandboxUnavailable("limits need Linux; nothing ran. Give the policy none")
         if self._sandbox.mode == "off":
             return
         self._check_available()
@@ -99,7 +101,7 @@ class Confinement:
         """Return what held, what it probably denied, and which protected files have changed."""
         if self._jail is None:
             return None
-        self._jail.have_one_ready()
+        self._jail.ended()
         report = _report(self._sandbox, self._limits, self._ground)
         changed = protected.changes(self._before, self._snapshot())
         denied = denials.find(output, cwd, self._plan)

@@ -30,7 +30,7 @@ def describe(sandbox: SandboxPolicy, limits: LimitPolicy | None, workspace: str)
 
 def _workspace(sandbox: SandboxPolicy, workspace: str) -> str:
     places = [workspace, *sandbox.writable]
-    temp = "$TMPDIR" if sandbox.temp == "private" else "/tmp and /dev/shm"
+    temp = "$TMPDIR" if sandbox.temp == "private" else "the temporary folders"
     return (
         f"Commands run in a sandbox: files can be written only under {', '.join(places)}, and in"
         f" {temp}. Git hooks and configuration, shell start-up files and editor and agent settings"

@@ -17,6 +17,8 @@ class Ground(NamedTuple):
     abi: int
     """Landlock's version; 0 where there is none."""
     has_seccomp: bool
+    has_broker: bool
+    """Whether seccomp can ask; inside another sandbox that asks, it cannot."""
     can_mount: bool
     """Whether a thread can take a mount namespace of its own."""
     own_network: bool
@@ -36,16 +38,25 @@ def look() -> Ground:
 
 @functools.cache
 def _look() -> Ground:
+    is_root = os.getuid() == 0
     if kernel.machine() is None:
-        return Ground(0, False, False, False, is_root=os.geteuid() == 0)
-    can_mount = _can(mounts.take_own_view)
+        return Ground(0, False, False, False, False, is_root)
+    has_seccomp = seccomp.is_available()
+    is_admin = bool(capabilities.effective() >> capabilities.SYS_ADMIN & 1)
+    can_mount = is_admin and _can(_take_own_view)
     return Ground(
         abi=landlock.abi(),
-        has_seccomp=seccomp.is_available(),
+        has_seccomp=has_seccomp,
+        has_broker=has_seccomp and _can(seccomp.try_to_listen),
         can_mount=can_mount,
         own_network=can_mount and _can(mounts.take_own_network),
-        is_root=os.getuid() == 0,
+        is_root=is_root,
     )
+
+
+def _take_own_view() -> None:
+    mounts.take_own_view()
+    mounts.restrict([], [], [])
 
 
 @functools.cache
@@ -56,8 +67,6 @@ def has_cgroup() -> bool:
 
 def _can(take: Callable[[], None]) -> bool:
     """Try it in a thread that ends with it; a container may forbid what root may else do."""
-    if not capabilities.effective() >> capabilities.SYS_ADMIN & 1:
-        return False
     failed = []
 
     def try_it() -> None:

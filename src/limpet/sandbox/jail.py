@@ -26,11 +26,11 @@ from typing import Generic, TypeVar
 from limpet.sandbox import capabilities, kernel, landlock, mounts, seccomp
 from limpet.sandbox.broker import Broker
 from limpet.sandbox.cgroup import ProcessCap
-from limpet.sandbox.plan import Plan
+from limpet.sandbox.plan import Plan, outermost
 from limpet.sandbox.unixsockets import Sockets
 
 KEPT_AT_MOST = 16
-"""Jails that are kept; the one that was used longest ago is given up first."""
+"""Idle jails that are kept; the one that was used longest ago is given up first."""
 _RUNS_AT_MOST = 4096
 """Runs whose sockets may be connected to; of earlier ones few survive."""
 _START_S = 10.0
@@ -87,6 +87,7 @@ class Jail:
         self._lock = threading.Lock()
         self._spares = 0
         """Threads that wait for a job and that nobody has counted on yet."""
+        self._active = 0
         self._opened = ExitStack()
         self._cap: ProcessCap | None = None
         self._ruleset: landlock.Ruleset | None = None
@@ -97,6 +98,7 @@ class Jail:
         try:
             if plan.sandbox.mode == "workspace" and plan.sandbox.temp == "private":
                 self.temp_directory = tempfile.mkdtemp(prefix="limpet-")
+                os.mkdir(os.path.join(self.temp_directory, "shm"), 0o700)  # noqa: PTH102 -- a string
                 self._opened.callback(shutil.rmtree, self.temp_directory, ignore_errors=True)
             if plan.processes is not None:
                 with suppress(OSError):
@@ -105,7 +107,7 @@ class Jail:
             self._start()
             if self._listener is not None and self._sockets is not None:
                 self._listen(self._listener, self._sockets)
-            self.have_one_ready()
+            self._have_one_ready()
         except BaseException:
             self._opened.close()
             raise
@@ -134,15 +136,20 @@ class Jail:
         plan = self._plan
         if self._cap is not None and self._cap.takes_threads:
             self._cap.add_thread(_thread.get_native_id())
-        extra = [] if self.temp_directory is None else [self.temp_directory]
+        extra: list[str] = []
+        if self.temp_directory is not None:
+            extra = [self.temp_directory, os.path.join(self.temp_directory, "shm")]
         if plan.network == "loopback":
             mounts.take_own_network()
-        self._sockets = Sockets()
+        if plan.ground.has_broker:
+            self._sockets = Sockets()
         if plan.own_view:
             mounts.take_own_view()
             mounts.hide([place.path for place in plan.hidden])
+            if extra:
+                mounts.replace("/dev/shm", extra[-1])  # noqa: S108 -- the point of it
             mounts.restrict(
-                [root.path for root in plan.roots] + extra,
+                outermost(plan.roots) + (["/dev/shm", extra[0]] if extra else []),  # noqa: S108
                 plan.pinned,
                 [place.path for place in plan.protected],
             )
@@ -157,8 +164,7 @@ class Jail:
         roots = [root.path for root in self._plan.roots]
         if self.temp_directory is not None:
             roots.append(self.temp_directory)
-        broker = Broker(listener, sockets, roots, self._plan.sandbox.protect, self._runs)
-        self._opened.callback(broker.close)
+        Broker(listener, sockets, roots, self._plan.sandbox.protect, self._runs)
 
     def _make_rules(self, extra: list[str]) -> None:
         plan = self._plan
@@ -198,6 +204,7 @@ class Jail:
             OSError: It could not be started.
         """
         with self._lock:
+            self._active += 1
             has_spare = self._spares > 0
             self._spares -= has_spare
         if not has_spare:
@@ -220,8 +227,18 @@ class Jail:
         if len(self._runs) > _RUNS_AT_MOST:
             self._runs.pop(next(iter(self._runs)), None)
 
-    def have_one_ready(self) -> None:
-        """Have a thread wait for the next command. To start one takes a moment: after a run."""
+    def ended(self) -> None:
+        """Note that a run has ended, and have a thread ready for the next: that takes a moment."""
+        with self._lock:
+            self._active -= 1
+        self._have_one_ready()
+
+    @property
+    def is_idle(self) -> bool:
+        """True if no run is under way."""
+        return self._active == 0
+
+    def _have_one_ready(self) -> None:
         with self._lock:
             is_wanted = self._spares == 0
             self._spares += is_wanted
@@ -265,8 +282,9 @@ def get(plan: Plan) -> Jail:
     with _lock:
         jail = _kept.pop(plan, None)
         if jail is None:
-            while len(_kept) >= KEPT_AT_MOST:
-                _kept.pop(next(iter(_kept))).close()
+            idle = [old for old, other in _kept.items() if other.is_idle]
+            for old in idle[: max(0, len(_kept) + 1 - KEPT_AT_MOST)]:
+                _kept.pop(old).close()
             jail = Jail(plan)
         _kept[plan] = jail
         return jail

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import struct
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -101,7 +102,7 @@ class Ruleset:
         except OSError:
             return  # gone, or behind a directory of somebody else's: out of the command's reach too
         try:
-            is_directory = os.path.isdir(f"/proc/self/fd/{fd}")  # noqa: PTH112 -- a string
+            is_directory = stat.S_ISDIR(os.fstat(fd).st_mode)
             rights = rule.rights & self._handled & (-1 if is_directory else _OF_A_FILE)
             if rights:
                 packed = struct.pack("=Qi", rights, fd)

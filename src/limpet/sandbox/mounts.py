@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import select
 import socket
 import struct
 from collections.abc import Iterable
@@ -44,6 +45,30 @@ def take_own_view() -> None:
     """
     kernel.call("unshare", _CLONE_NEWNS | _CLONE_NEWIPC)
     kernel.call("mount", b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
+
+
+_table: list[select.poll] = []
+_changes = 0
+
+
+def changes() -> int:
+    """Return how often the mount table of this program was seen to change.
+
+    A view of one's own does not follow it.
+    """
+    global _changes
+    if not _table:
+        watch = select.poll()
+        watch.register(os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC), select.POLLPRI)
+        _table.append(watch)
+    if _table[0].poll(0):
+        _changes += 1
+    return _changes
+
+
+def replace(place: str, by: str) -> None:
+    """Have another directory in place of one, in the calling thread's own view."""
+    _put(_copy(by), place)
 
 
 def restrict(roots: Iterable[str], pinned: Iterable[str], protected: Iterable[str]) -> None:

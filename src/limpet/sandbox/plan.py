@@ -7,11 +7,11 @@ inode, so that one which was removed and made again has another plan.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from limpet.confinement import CREDENTIALS, LimitPolicy, SandboxPolicy
-from limpet.sandbox import landlock, protected, seccomp
+from limpet.sandbox import landlock, mounts, protected, seccomp
 from limpet.sandbox.ground import Ground
 
 _SHARED_TEMP = ("/tmp", "/dev/shm")  # noqa: S108 -- what programs use
@@ -49,6 +49,8 @@ class Plan(NamedTuple):
     they last changed."""
     readable: tuple[str, ...]
     """Those entries."""
+    mounts: int
+    """Which state of the mount table it is of."""
 
     @property
     def own_view(self) -> bool:
@@ -86,6 +88,8 @@ class Plan(NamedTuple):
             asked |= seccomp.MODES | seccomp.TIMES
         if self.network in ("off", "loopback"):
             asked |= seccomp.CONNECT
+        if not self.ground.has_broker:
+            asked = frozenset()
         return seccomp.Filter(
             denied=denied,
             asked=asked,
@@ -129,11 +133,22 @@ def make(
         ground=ground,
         roots=tuple(roots),
         protected=tuple(kept),
-        pinned=tuple(protected.pins([r.path for r in roots], [k.path for k in kept])),
+        pinned=tuple(protected.pins(outermost(roots), [place.path for place in kept])),
         hidden=tuple(hidden),
         opened=tuple(opened),
         readable=tuple(readable),
+        mounts=mounts.changes() if ground.can_mount else 0,
     )
+
+
+def outermost(roots: Iterable[Place]) -> list[str]:
+    """Return the roots that lie in no other: between two mounts no file can be renamed."""
+    paths = [root.path for root in roots]
+    return [
+        path
+        for path in paths
+        if not any(protected.is_beneath(path, other) for other in paths if other != path)
+    ]
 
 
 def workspace_roots(plan: Plan) -> list[str]:

@@ -89,8 +89,9 @@ def _metadata(sandbox: SandboxPolicy, ground: Ground) -> Promise:
     name = "modes, owners, times and attributes of files outside the workspace are not changed"
     if ground.can_mount:
         return Promise(name, True, "a mount namespace")
-    return Promise(name, ground.has_seccomp, "seccomp and a broker" if ground.has_seccomp
-                   else "needs seccomp")  # fmt: skip
+    return Promise(name, ground.has_broker, "seccomp and a broker" if ground.has_broker else
+                   "owners and attributes are not (seccomp); modes and times need a broker, which"
+                   " there cannot be inside another sandbox that has one")  # fmt: skip
 
 
 def _network(sandbox: SandboxPolicy, ground: Ground) -> list[Promise]:
@@ -98,7 +99,7 @@ def _network(sandbox: SandboxPolicy, ground: Ground) -> list[Promise]:
     if ground.own_network:
         by += " and a network namespace"
     unix = Promise("no connection to unix sockets outside", ground.has_seccomp,
-                   "seccomp and a broker" if ground.has_seccomp else by)  # fmt: skip
+                   "seccomp and a broker" if ground.has_broker else by)  # fmt: skip
     if sandbox.network:
         # Which socket a connection is of, seccomp cannot see: so there are none of this kind.
         pairs_only = unix._replace(by="seccomp: no unix sockets at all but pairs")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import os
 import socket
 from typing import Literal, NamedTuple
 
@@ -11,6 +12,8 @@ from limpet.sandbox import bpf, kernel
 
 _SET_MODE_FILTER, _GET_ACTION_AVAIL = 1, 2
 _SPEC_ALLOW, _NEW_LISTENER, _WAIT_KILLABLE = 1 << 2, 1 << 3, 1 << 5
+
+_PR_SET_NO_NEW_PRIVS = 38
 
 _NEW_NAMESPACES = 0x7E02_0000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
@@ -98,6 +101,18 @@ def is_available() -> bool:
     except OSError:
         return False
     return True
+
+
+def try_to_listen() -> None:
+    """Put a filter on the calling thread that has a listener, and close that again.
+
+    Raises:
+        OSError: It cannot be; there may be one listener only, and an outer sandbox may have it.
+    """
+    kernel.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    fd = install(Filter(denied=frozenset(), asked=CONNECT))
+    if fd is not None:
+        os.close(fd)
 
 
 def install(wanted: Filter) -> int | None:

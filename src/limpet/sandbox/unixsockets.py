@@ -38,6 +38,7 @@ class Sockets:
     """Those of the network that the thread is in which makes this, a namespace or the machine's."""
 
     def __init__(self) -> None:
+        # A kernel without it cannot tell whose a socket is: then each use of this fails.
         self._diagnosis = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG)
         self._diagnosis.settimeout(_TIMEOUT_S)
         self._lock = threading.Lock()
