@@ -13,12 +13,15 @@ import uvloop
 from support import marked_processes, open_descriptors, wait_until, zombie_children
 
 import limpet
+from limpet.sandbox import jail
 
 
 @pytest.fixture(scope="session", autouse=True)
 def warmed_up() -> None:
     """Open what limpet and libuv keep open for good, so that it does not count as leaked."""
     limpet.Bash().run_sync("true")
+    limpet.Bash(sandbox="read-only").run_sync("true")
+    jail.close_all()
     uvloop.new_event_loop().close()
 
 
@@ -38,6 +41,7 @@ def no_leaks(state_dir: Path) -> Iterator[None]:
     threads = set(threading.enumerate())
     strays = set(Path(tempfile.gettempdir()).glob("limpet-*"))
     yield
+    jail.close_all()
     assert wait_until(lambda: marked_processes().keys() <= processes.keys()), marked_processes()
     assert wait_until(lambda: not zombie_children()), zombie_children()
     assert wait_until(lambda: set(threading.enumerate()) <= threads), threading.enumerate()

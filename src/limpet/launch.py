@@ -152,7 +152,7 @@ def _launch(
     child = reap.Child(pid, run_id, since_ticks)
     reap.register(child)
     if prelude is not None:
-        prelude.let_through()
+        prelude.let_through(b"" if confinement is None else confinement.first_commands)
     return Launched(child, started_s, pipes, prelude, script, confinement)
 
 

@@ -129,10 +129,10 @@ class Prelude:
             lines.append(f"export {os.fsdecode(name)}={shlex.quote(os.fsdecode(value))}")
         return os.fsencode("\n".join(lines) + "\n")
 
-    def let_through(self) -> None:
-        """Let a shell begin that waits at the gate."""
+    def let_through(self, first: bytes) -> None:
+        """Let a shell begin that waits at the gate, with some commands of its own."""
         if self._gate is not None:
-            self._gate.let_through()
+            self._gate.let_through(first)
 
     def report(self) -> Report | None:
         """Return what the shell reported at its end, if it did."""
@@ -163,9 +163,9 @@ class Gate:
         self.path = f"/dev/fd/{self.fd}"
         self._is_open = True
 
-    def let_through(self) -> None:
+    def let_through(self, first: bytes) -> None:
         """Give the shell what it waits for."""
-        remaining = memoryview(self._lines)
+        remaining = memoryview(first + self._lines)
         try:
             while remaining:
                 remaining = remaining[os.write(self._write_end, remaining) :]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import time
 from contextlib import suppress
 
 _ROOT = "/sys/fs/cgroup"
+_TRIES, _TRY_AGAIN_S = 20, 0.002
 
 
 class ProcessCap:
@@ -23,6 +26,7 @@ class ProcessCap:
             OSError: It cannot be made.
         """
         parent, self.takes_threads = _parent()
+        _sweep(parent)
         self._path = os.path.join(parent, f"limpet-{os.getpid()}-{os.urandom(4).hex()}")
         os.mkdir(self._path, 0o755)  # noqa: PTH102 -- a string
         try:
@@ -41,9 +45,25 @@ class ProcessCap:
         _write(self._path, "cgroup.procs", pid)
 
     def close(self) -> None:
-        """Remove the group; while survivors are in it, it stays with them."""
-        with suppress(OSError):
-            os.rmdir(self._path)  # noqa: PTH106 -- a string
+        """Remove the group; while survivors are in it, it stays with them for a later sweep."""
+        for _ in range(_TRIES):
+            try:
+                os.rmdir(self._path)  # noqa: PTH106 -- a string
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    return
+                time.sleep(_TRY_AGAIN_S)  # threads that are about to end
+            else:
+                return
+
+
+def _sweep(parent: str) -> None:
+    """Remove the groups of programs that are gone, if what they left behind is gone too."""
+    for name in os.listdir(parent):  # noqa: PTH208 -- strings are wanted
+        prefix, _, rest = name.partition("-")
+        if prefix == "limpet" and not os.path.exists(f"/proc/{rest.partition('-')[0]}"):  # noqa: PTH110
+            with suppress(OSError):
+                os.rmdir(os.path.join(parent, name))  # noqa: PTH106 -- a string
 
 
 def is_available() -> bool:

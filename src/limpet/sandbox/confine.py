@@ -42,6 +42,8 @@ class Confinement:
         self._ground = ground.look()
         self._jail: Jail | None = None
         self._before: dict[str, object] = {}
+        self.first_commands = b""
+        """What the shell has to do itself before anything else."""
         if sys.platform != "linux" and self._limits is not None:
             raise SandboxUnavailable("limits need Linux; nothing ran. Give the policy none")
         if self._sandbox.mode == "off":
@@ -92,6 +94,9 @@ class Confinement:
         if self._limits is not None:
             try:
                 rlimits.apply(pid, self._limits)
+            except PermissionError:
+                # Inside another sandbox nobody sets another's limits; the shell can set its own.
+                self.first_commands = rlimits.commands(self._limits)
             except OSError:
                 on_failure(pid)
                 raise

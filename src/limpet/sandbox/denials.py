@@ -34,6 +34,11 @@ _OF_NETWORK = re.compile(
 _OF_PROCESS = re.compile(r"\bkill:|\(\d+\) - Operation not permitted|\bptrace\b|\brenice\b", re.I)
 _OF_OWNER = re.compile(r"owner|chown|xattr|attribute", re.I)
 
+_OF_OTHERS = (
+    "processes outside this run cannot be signalled, looked into or given other priorities",
+    "do that from outside the sandbox",
+)
+
 
 def find(output: str, cwd: str, plan: Plan) -> tuple[Denial, ...]:
     """Return what the output shows of denials, the first few."""
@@ -57,8 +62,7 @@ def _of_line(line: str, cwd: str, plan: Plan) -> Denial | None:
     if not is_refusal:
         return None
     if _OF_PROCESS.search(line):
-        rule = "processes outside this run cannot be signalled, traced or given other priorities"
-        return Denial(line.strip(), None, rule, "do that from outside the sandbox")
+        return Denial(line.strip(), None, *_OF_OTHERS)
     for path in _paths(line, cwd):
         if (why := _forbidden(path, line, plan)) is not None:
             return Denial(line.strip(), path, *why)
@@ -86,6 +90,8 @@ def _paths(line: str, cwd: str) -> Iterator[str]:
 def _forbidden(path: str, line: str, plan: Plan) -> tuple[str, str] | None:
     """Return the rule that forbids to change (or read) a file, and what would permit it."""
     sandbox = plan.sandbox
+    if re.match(r"/proc/\d", path):
+        return _OF_OTHERS
     if any(protected.is_beneath(path, place.path) for place in plan.hidden):
         return "it is hidden", "take it out of `hide`"
     roots = workspace_roots(plan)

@@ -35,6 +35,8 @@ _RUNS_AT_MOST = 4096
 """Runs whose sockets may be connected to; of earlier ones few survive."""
 _START_S = 10.0
 """How long a jail may take to be ready: a mount table may be long."""
+_END_S = 1.0
+"""How long the kept thread may take to end."""
 _GONE_S = 10.0
 """How long a thread that has started a command may take to end, however busy the machine is."""
 
@@ -124,7 +126,8 @@ class Jail:
             ready.put(None)
             self._start_as_wanted()
 
-        threading.Thread(target=live, name="limpet-jail", daemon=True).start()
+        self._thread = threading.Thread(target=live, name="limpet-jail", daemon=True)
+        self._thread.start()
         try:
             error = ready.get(timeout=_START_S)
         except queue.Empty:
@@ -266,6 +269,7 @@ class Jail:
         """End the threads; what they started goes on as it is."""
         self._wanted.put(False)
         self._jobs.put(None)
+        self._thread.join(_END_S)
         self._opened.close()
 
 
@@ -290,7 +294,8 @@ def get(plan: Plan) -> Jail:
         return jail
 
 
-def _close_all() -> None:
+def close_all() -> None:
+    """Give up all jails; runs under way go on as they are."""
     while _kept:
         _kept.popitem()[1].close()
 
@@ -304,5 +309,5 @@ def _forget_all() -> None:
     _kept.clear()
 
 
-atexit.register(_close_all)
+atexit.register(close_all)
 os.register_at_fork(after_in_child=_forget_all)

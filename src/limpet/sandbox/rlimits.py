@@ -19,6 +19,15 @@ _KINDS = {
     "file_bytes": resource.RLIMIT_FSIZE,
     "open_files": resource.RLIMIT_NOFILE,
 }
+_OPTIONS = {
+    # bash's letter, and how many of the kernel's units make one of bash's
+    resource.RLIMIT_CORE: ("c", 1024),
+    resource.RLIMIT_DATA: ("d", 1024),
+    resource.RLIMIT_CPU: ("t", 1),
+    resource.RLIMIT_NPROC: ("u", 1),
+    resource.RLIMIT_FSIZE: ("f", 1024),
+    resource.RLIMIT_NOFILE: ("n", 1),
+}
 _CPU_GRACE_S = 5
 """Between SIGXCPU, which a program may handle, and SIGKILL."""
 
@@ -28,6 +37,15 @@ def apply(pid: int, limits: LimitPolicy) -> None:
     if sys.platform == "linux":
         for kind, value in _values(limits):
             resource.prlimit(pid, kind, value)
+
+
+def commands(limits: LimitPolicy) -> bytes:
+    """Return the same as commands of bash, for who may not set the limits of another process."""
+    lines = []
+    for kind, (soft, hard) in _values(limits):
+        option, unit = _OPTIONS[kind]
+        lines.append(f"ulimit -H{option} {hard // unit}; ulimit -S{option} {soft // unit}")
+    return ("\n".join(lines) + "\n").encode()
 
 
 def _values(limits: LimitPolicy) -> list[tuple[int, tuple[int, int]]]:
