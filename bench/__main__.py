@@ -10,11 +10,12 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from bench import check, cold, endurance, latency, throughput, volume
+from bench import check, cold, endurance, latency, sandbox, throughput, volume
 from bench.measure import Row
 
 PARTS = {
     "latency": latency.measure,
+    "sandbox": sandbox.measure,
     "throughput": throughput.measure,
     "volume": volume.measure,
     "cold": cold.measure,

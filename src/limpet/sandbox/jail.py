@@ -1,11 +1,11 @@
 """A jailed thread: what it starts is confined, and it itself is out of reach of what it started.
 
 Landlock, seccomp, capabilities and mounts are attributes of a thread that what it starts inherits.
-One thread of each plan is kept. It gives up everything except for the Landlock domain: for whoever
-is in the same domain could signal that thread by its id, which ends this whole program, and read
-its memory and environment through /proc. So for each command the kept thread has another thread
-ready, which enters a domain of its own, starts the command and ends. The command waits at its gate
-(`process/gate.py`) until that thread is gone.
+One thread of each plan is kept, confined by all of these but for the Landlock domain: whoever is in
+one domain with a thread of this program could signal it by its id, which ends the whole program,
+and read its memory and environment through /proc. So for each command the kept thread has had
+another one made, which enters a domain of its own, starts the command and ends. The command waits
+at its gate (`process/prelude.py`) until that thread is gone.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from limpet.sandbox.unixsockets import Sockets
 
 KEPT_AT_MOST = 16
 """Idle jails that are kept; the one that was used longest ago is given up first."""
+_SPARES = 4
+"""How many threads are made ready at a time."""
 _RUNS_AT_MOST = 4096
 """Runs whose sockets may be connected to; of earlier ones few survive."""
 _START_S = 10.0
@@ -85,7 +87,7 @@ class Jail:
         """
         self._plan = plan
         self._jobs: queue.SimpleQueue[_Job[int] | None] = queue.SimpleQueue()
-        self._wanted: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._wanted: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._spares = 0
         """Threads that wait for a job and that nobody has counted on yet."""
@@ -109,9 +111,12 @@ class Jail:
             self._start()
             if self._listener is not None and self._sockets is not None:
                 self._listen(self._listener, self._sockets)
-            self._have_one_ready()
+            self._have_some_ready()
         except BaseException:
+            self._wanted.put(0)
             self._opened.close()
+            if self._sockets is not None:
+                self._sockets.close()
             raise
 
     def _start(self) -> None:
@@ -181,8 +186,9 @@ class Jail:
         self._opened.callback(self._ruleset.close)
 
     def _start_as_wanted(self) -> None:
-        while self._wanted.get():
-            _thread.start_new_thread(self._take_one, ())
+        while count := self._wanted.get():
+            for _ in range(count):
+                _thread.start_new_thread(self._take_one, ())
 
     def _take_one(self) -> None:
         """Enter a domain, do one job, end."""
@@ -211,7 +217,7 @@ class Jail:
             has_spare = self._spares > 0
             self._spares -= has_spare
         if not has_spare:
-            self._wanted.put(True)
+            self._wanted.put(1)
         job = _Job(work)
         self._jobs.put(job)
         pid = job.result()
@@ -231,22 +237,23 @@ class Jail:
             self._runs.pop(next(iter(self._runs)), None)
 
     def ended(self) -> None:
-        """Note that a run has ended, and have a thread ready for the next: that takes a moment."""
+        """Note that a run has ended, and have threads ready for the next."""
         with self._lock:
             self._active -= 1
-        self._have_one_ready()
+        self._have_some_ready()
 
     @property
     def is_idle(self) -> bool:
         """True if no run is under way."""
         return self._active == 0
 
-    def _have_one_ready(self) -> None:
+    def _have_some_ready(self) -> None:
+        # To start a thread takes a moment, in which this program's others wait: so not each time.
         with self._lock:
-            is_wanted = self._spares == 0
-            self._spares += is_wanted
-        if is_wanted:
-            self._wanted.put(True)
+            wanted = 0 if self._spares else _SPARES
+            self._spares += wanted
+        if wanted:
+            self._wanted.put(wanted)
 
     @staticmethod
     def _await_end(tid: int) -> None:
@@ -267,8 +274,9 @@ class Jail:
 
     def close(self) -> None:
         """End the threads; what they started goes on as it is."""
-        self._wanted.put(False)
-        self._jobs.put(None)
+        self._wanted.put(0)
+        for _ in range(self._spares):
+            self._jobs.put(None)
         self._thread.join(_END_S)
         self._opened.close()
 
