@@ -16,6 +16,7 @@ from limpet.cli.argv import hide
 from limpet.cli.check import PACKS, policy_of
 from limpet.cli.sink import Sink, print_now
 from limpet.context import ToolContext
+from limpet.errors import SandboxUnavailable
 from limpet.events import RawEvent, Written
 from limpet.loop import SelectorLoop
 from limpet.result import Outcome, Result
@@ -98,7 +99,12 @@ def _run(options: argparse.Namespace) -> int:
     )
     bash = Bash(policy)
     door = _Door(on_terminal=on_terminal, quiet=options.json, description=options.description)
-    result = door.run(bash, command, call)
+    try:
+        result = door.run(bash, command, call)
+    except SandboxUnavailable as error:
+        if not options.json:
+            raise
+        result = Result(command=command, outcome=Outcome.FAILED_TO_START, hint=str(error))
     if options.json:
         import json
 
