@@ -256,7 +256,8 @@ def _about_survivors(ending: Ending) -> str | None:
     named = ", ".join(f"{s.pid} ({s.command})" for s in left[:5])
     more = f" and {len(left) - 5} more" if len(left) > 5 else ""
     where = f"; further output goes to {ending.log_path}" if ending.log_path else ""
-    return f"still running: {named}{more}; stop with `kill {left[0].pid}`{where}"
+    outside = " from outside the sandbox" if ending.sandbox is not None else ""
+    return f"still running: {named}{more}; stop with `kill {left[0].pid}`{outside}{where}"
 
 
 def _about_saving(ending: Ending) -> str | None:

@@ -64,6 +64,8 @@ class Launched(NamedTuple):
         for file in (self.prelude, self.script):
             if file is not None:
                 file.close()
+        if self.confinement is not None:
+            self.confinement.leave()
 
 
 def launch(request: Request, run_id: str) -> Launched:
@@ -81,6 +83,8 @@ def launch(request: Request, run_id: str) -> Launched:
     except (OSError, UnicodeEncodeError) as error:
         for thing in opened:
             thing.close()
+        if confinement is not None:
+            confinement.leave()
         raise CannotStart(_explain(error, request)) from error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,7 +21,7 @@ def force() -> Iterator[Callable[..., None]]:
     """Return a function that makes the kernel look other than it is."""
 
     def put(**facts: object) -> None:
-        ground._forced.append(ground._look()._replace(**facts))
+        ground._forced.append(ground._look(os.geteuid())._replace(**facts))
 
     yield put
     ground._forced.clear()

@@ -163,6 +163,20 @@ def test_many_threads_and_loops_at_once(bash: limpet.Bash) -> None:
     assert len(jail._kept) == 1
 
 
+def test_a_jail_in_use_is_never_given_up(tmp_path: Path) -> None:
+    """More places at once than are kept: each call comes back, and writes where it may."""
+    bash = limpet.Bash(sandbox="workspace", rules="none", timeout_s=30)
+    places = [tmp_path / str(number) for number in range(jail.KEPT_AT_MOST + 10)]
+
+    def work(place: Path) -> bool:
+        place.mkdir()
+        return bash.run_sync("sleep 0.1; touch x; chmod 600 x", ctx=limpet.ToolContext(place)).ok
+
+    with ThreadPoolExecutor(len(places)) as pool:
+        assert all(pool.map(work, places))
+    assert all((place / "x").exists() for place in places)
+
+
 def test_a_forked_host_makes_jails_of_its_own(bash: limpet.Bash) -> None:
     assert bash.run_sync("true").ok
     pid = os.fork()
@@ -173,12 +187,14 @@ def test_a_forked_host_makes_jails_of_its_own(bash: limpet.Bash) -> None:
     assert bash.run_sync("echo still here").output == "still here\n"
 
 
-def test_nothing_is_left_when_the_interpreter_exits() -> None:
+def test_nothing_is_left_when_the_interpreter_exits(tmp_path: Path) -> None:
     code = (
         "import limpet, glob; b = limpet.Bash(sandbox='workspace', rules='none')\n"
         "print(b.run_sync('echo hi; chmod 700 .').output)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, cwd=tmp_path
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "hi\n\n", "")
 
 

@@ -1,6 +1,7 @@
 """Answers the calls of a jail that neither Landlock nor seccomp can decide on.
 
 - Modes and times of files, where there is no mount namespace: allowed inside the workspace.
+- On which processors a thread runs: allowed for the caller's own threads.
 - Connections: allowed to unix sockets of the jail itself, and, as seccomp lets other sockets be
   made only where the network is the jail's own, to anything there.
 
@@ -25,6 +26,9 @@ from limpet.sandbox.unixsockets import Sockets
 
 _AT_FDCWD, _AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = -100, 0x100, 0x1000
 _LONGEST_ADDRESS = 128
+_LARGEST_MASK = 1024
+_CONNECTS_AT_ONCE = 64
+"""Of one jail: each has a thread of ours while it waits."""
 _CONNECT = kernel.numbers(seccomp.CONNECT)
 
 
@@ -53,6 +57,7 @@ class Broker:
         self._roots = tuple(roots)
         self._protected = tuple(f"{root}/{name}" for root in self._roots for name in names)
         self._runs = runs
+        self._places = threading.BoundedSemaphore(_CONNECTS_AT_ONCE)
         self._handlers = {
             number: handler
             for names_of, handler in self._table()
@@ -63,6 +68,7 @@ class Broker:
     def _table(self) -> list[tuple[frozenset[str], Callable[[Caller, Call], None]]]:
         return [
             (frozenset(["connect"]), self._connect),
+            (frozenset(["sched_setaffinity"]), self._set_affinity),
             (frozenset(["chmod"]), _at(self._chmod, path=0, value=1)),
             (frozenset(["fchmod"]), _of_descriptor(self._chmod, value=1)),
             (frozenset(["fchmodat"]), _at(self._chmod, directory=0, path=1, value=2)),
@@ -85,12 +91,29 @@ class Broker:
             if call is None:
                 continue
             if call.number in _CONNECT:
-                # It may wait for who listens; nobody else should.
-                threading.Thread(target=self._answer, args=(call,), daemon=True).start()
+                self._answer_beside(call)
             else:
                 self._answer(call)
         self._sockets.close()
         os.close(self._listener)
+
+    def _answer_beside(self, call: Call) -> None:
+        """Answer in a thread: it may wait for who listens, and nobody else should."""
+
+        def work() -> None:
+            try:
+                self._answer(call)
+            finally:
+                self._places.release()
+
+        if not self._places.acquire(blocking=False):
+            answer(self._listener, call, errno.EAGAIN)
+            return
+        try:
+            threading.Thread(target=work, name="limpet-connect", daemon=True).start()
+        except RuntimeError:  # this program has no room for another thread
+            self._places.release()
+            answer(self._listener, call, errno.EAGAIN)
 
     def _answer(self, call: Call) -> None:
         caller = Caller(self._listener, call)
@@ -111,13 +134,16 @@ class Broker:
         """Return a path to a file that is open, if its mode and times may be changed."""
         link = f"/proc/self/fd/{fd}"
         target = os.readlink(link)  # noqa: PTH115 -- a string
-        is_inside = any(protected.is_beneath(target, root) for root in self._roots)
+        is_inside = self._is_inside(target)
         is_protected = any(protected.is_beneath(target, path) for path in self._protected)
         # What has no path is in no directory: a pipe, or memory.
         is_anonymous = not target.startswith("/") or target.startswith("/memfd:")
         if is_anonymous or (is_inside and not is_protected):
             return link
         raise PermissionError(errno.EPERM, "outside the workspace")
+
+    def _is_inside(self, path: str) -> bool:
+        return any(protected.is_beneath(path, root) for root in self._roots)
 
     def _chmod(self, caller: Caller, fd: int, mode: int) -> None:
         del caller
@@ -156,14 +182,29 @@ class Broker:
             raise OSError(errno.EINVAL, "address")
         name = address[2:]
         if name.startswith(b"\0"):
-            if self._sockets.are_of_runs(self._runs, name=name):
+            if self._sockets.owner(self._runs, name=name) == "runs":
                 return address
             raise PermissionError(errno.EPERM, "a socket outside")
         file = caller.open(_AT_FDCWD, name.partition(b"\0")[0], follow=True)
-        if not self._sockets.are_of_runs(self._runs, file=os.fstat(file)):
+        owner = self._sockets.owner(self._runs, file=os.fstat(file))
+        if owner == "nobody" and self._is_inside(os.readlink(f"/proc/self/fd/{file}")):  # noqa: PTH115
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody listens")
+        if owner != "runs":
             raise PermissionError(errno.EPERM, "a socket outside")
         # By the descriptor, so that it is the very socket that was looked at.
         return struct.pack("=H", socket.AF_UNIX) + b"/proc/self/fd/%d\0" % file
+
+    # Processors
+
+    def _set_affinity(self, caller: Caller, call: Call) -> None:
+        """Set on which processors a thread of the caller's own runs."""
+        tid, size = signed(call.arguments[0]), call.arguments[1]
+        if size > _LARGEST_MASK:
+            raise OSError(errno.EINVAL, "mask")
+        if caller.leader_of(tid) != caller.leader_of(call.tid):
+            raise PermissionError(errno.EPERM, "another process")
+        mask = caller.memory(call.arguments[2], size)
+        kernel.call("sched_setaffinity", tid, len(mask), mask)
 
 
 _Change = Callable[[Caller, int, int], None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -51,7 +52,7 @@ class Confinement:
         self._check_available()
         self._plan = self._make_plan(workspace, inherited)
         try:
-            self._jail = jail.get(self._plan)
+            self._jail = jail.enter(self._plan)
         except OSError as error:
             raise SandboxUnavailable(
                 error.errno, f"the sandbox cannot be set up: {error.strerror}"
@@ -80,8 +81,24 @@ class Confinement:
         if self._jail is not None:
             self._jail.know(run_id)
             environment.set(MARKER, self._sandbox.mode.encode())
+            self._make_at_home(environment)
             if self._jail.temp_directory is not None:
                 environment.set(b"TMPDIR", self._jail.temp_directory.encode())
+
+    def _make_at_home(self, environment: ChildEnvironment) -> None:
+        """Spare common tools what they would otherwise fail at, unless it is set already."""
+        if self._jail is None or self._sandbox.mode != "workspace":
+            return
+        defaults = {
+            # Both fail if they cannot write to a cache in the home directory.
+            b"PIP_NO_CACHE_DIR": b"1",
+            b"npm_config_cache": os.fsencode(self._jail.cache_directory),
+        }
+        if self._ground.is_root:
+            defaults[b"TAR_OPTIONS"] = b"--no-same-owner"  # there is no root to give files away
+        for name, value in defaults.items():
+            if environment.get(name) is None:
+                environment.set(name, value)
 
     def start(self, work: Callable[[], int], on_failure: Callable[[int], object]) -> int:
         """Start a process that waits at its gate, by calling `work`; return its pid.
@@ -102,11 +119,15 @@ class Confinement:
                 raise
         return pid
 
+    def leave(self) -> None:
+        """Note that the run has ended, or that it never began."""
+        if self._jail is not None:
+            jail.leave(self._jail)
+
     def report(self, output: str, cwd: str) -> SandboxReport | None:
         """Return what held, what it probably denied, and which protected files have changed."""
         if self._jail is None:
             return None
-        self._jail.ended()
         report = _report(self._sandbox, self._limits, self._ground)
         changed = protected.changes(self._before, self._snapshot())
         denied = denials.find(output, cwd, self._plan)

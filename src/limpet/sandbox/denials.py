@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
+from contextlib import suppress
 
 from limpet.result import Denial
 from limpet.sandbox import protected
@@ -16,6 +18,7 @@ from limpet.sandbox.plan import Plan, workspace_roots
 
 _AT_MOST = 5
 _LINES_AT_MOST = 2000
+_LONGEST_NAME = 1024
 _REFUSALS = (
     "Permission denied", "Operation not permitted", "Read-only file system", "EACCES", "EPERM",
     "EROFS", "Device or resource busy", "permission denied", "operation not permitted",
@@ -81,21 +84,26 @@ def _network(line: str, plan: Plan) -> Denial:
 def _paths(line: str, cwd: str) -> Iterator[str]:
     """Yield the files that a line may be about."""
     names = ["".join(groups) for groups in _QUOTED.findall(line)]
-    names += _BEFORE_ERROR.findall(line)
+    names += [name for name in _BEFORE_ERROR.findall(line) if "/" in name or _is_there(cwd, name)]
     for name in names:
-        if name and "\0" not in name:
-            yield os.path.realpath(os.path.join(cwd, name))
+        if name and "\0" not in name and len(name) < _LONGEST_NAME:
+            with suppress(OSError):
+                yield os.path.realpath(os.path.join(cwd, name))
+
+
+def _is_there(cwd: str, name: str) -> bool:
+    return len(name) < _LONGEST_NAME and os.path.lexists(os.path.join(cwd, name))
 
 
 def _forbidden(path: str, line: str, plan: Plan) -> tuple[str, str] | None:
     """Return the rule that forbids to change (or read) a file, and what would permit it."""
-    sandbox = plan.sandbox
     if re.match(r"/proc/\d", path):
         return _OF_OTHERS
     if any(protected.is_beneath(path, place.path) for place in plan.hidden):
         return "it is hidden", "take it out of `hide`"
-    roots = workspace_roots(plan)
-    for root in roots:
+    if _is_socket(path):
+        return "unix sockets outside the sandbox are closed", "network=True and unix_sockets=True"
+    for root in workspace_roots(plan):
         for name in sandbox.protect:
             if protected.is_beneath(path, f"{root}/{name}"):
                 return (
@@ -103,14 +111,51 @@ def _forbidden(path: str, line: str, plan: Plan) -> tuple[str, str] | None:
                     f"take {name} out of `protect`",
                 )
     if any(protected.is_beneath(path, root.path) for root in plan.roots):
-        if not plan.own_view and _OF_OWNER.search(line):
-            return "owners and attributes cannot be changed", "do that from outside the sandbox"
-        return None
-    if not _could_change(path):
-        return None
-    if sandbox.mode == "read-only":
+        return _inside(path, line, plan)
+    return _outside(path, plan) if _could_change(path) else None
+
+
+def _outside(path: str, plan: Plan) -> tuple[str, str]:
+    if path.startswith("/dev/"):
+        return "devices are closed", "run it outside the sandbox"
+    if plan.sandbox.mode == "read-only":
         return "the sandbox is read-only", "sandbox='workspace', in a directory above it"
     return "it lies outside the workspace", f"writable=[{os.path.dirname(path)!r}]"
+
+
+def _protected_name(path: str, plan: Plan) -> str | None:
+    for root in workspace_roots(plan):
+        for name in plan.sandbox.protect:
+            if protected.is_beneath(path, f"{root}/{name}"):
+                return name
+    return None
+
+
+def _inside(path: str, line: str, plan: Plan) -> tuple[str, str] | None:
+    """Return what forbids a change in the workspace itself, if anything of the sandbox does."""
+    if not plan.own_view and _OF_OWNER.search(line):
+        return "owners and attributes cannot be changed", "do that from outside the sandbox"
+    owner = _owner(path)
+    if plan.ground.is_root and owner not in (None, 0):
+        return (
+            f"it belongs to user {owner}, and root has no privileges in the sandbox",
+            "run limpet as that user, or change the owner",
+        )
+    return None
+
+
+def _owner(path: str) -> int | None:
+    while path != "/":
+        with suppress(OSError):
+            return os.lstat(path).st_uid
+        path = os.path.dirname(path)
+    return None
+
+
+def _is_socket(path: str) -> bool:
+    with suppress(OSError):
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    return False
 
 
 def _could_change(path: str) -> bool:

@@ -33,11 +33,13 @@ _forced: list[Ground] = []
 
 def look() -> Ground:
     """Return the facts."""
-    return _forced[-1] if _forced else _look()
+    return _forced[-1] if _forced else _look(os.geteuid())
 
 
 @functools.cache
-def _look() -> Ground:
+def _look(user: int) -> Ground:
+    """Look, once for each user that this program is."""
+    del user
     is_root = os.getuid() == 0
     if kernel.machine() is None:
         return Ground(0, False, False, False, False, is_root)
@@ -59,9 +61,14 @@ def _take_own_view() -> None:
     mounts.restrict([], [], [])
 
 
-@functools.cache
 def has_cgroup() -> bool:
     """True if a control group for the number of processes can be made."""
+    return _has_cgroup(os.geteuid())
+
+
+@functools.cache
+def _has_cgroup(user: int) -> bool:
+    del user
     return cgroup.is_available()
 
 

@@ -91,7 +91,8 @@ class Jail:
         self._lock = threading.Lock()
         self._spares = 0
         """Threads that wait for a job and that nobody has counted on yet."""
-        self._active = 0
+        self.users = 0
+        """Runs that have got this jail and not left it; counted under the lock of all jails."""
         self._opened = ExitStack()
         self._cap: ProcessCap | None = None
         self._ruleset: landlock.Ruleset | None = None
@@ -99,11 +100,13 @@ class Jail:
         self._sockets: Sockets | None = None
         self._runs: dict[str, None] = {}
         self.temp_directory: str | None = None
+        self.cache_directory = ""
         try:
             if plan.sandbox.mode == "workspace" and plan.sandbox.temp == "private":
                 self.temp_directory = tempfile.mkdtemp(prefix="limpet-")
                 os.mkdir(os.path.join(self.temp_directory, "shm"), 0o700)  # noqa: PTH102 -- a string
                 self._opened.callback(shutil.rmtree, self.temp_directory, ignore_errors=True)
+            self.cache_directory = self._place_for_a_cache()
             if plan.processes is not None:
                 with suppress(OSError):
                     self._cap = ProcessCap(plan.processes)
@@ -111,13 +114,20 @@ class Jail:
             self._start()
             if self._listener is not None and self._sockets is not None:
                 self._listen(self._listener, self._sockets)
-            self._have_some_ready()
+            self.have_some_ready()
         except BaseException:
             self._wanted.put(0)
             self._opened.close()
             if self._sockets is not None:
                 self._sockets.close()
             raise
+
+    def _place_for_a_cache(self) -> str:
+        """Return a name for a directory that a command may make, and that is removed with it."""
+        place = self.temp_directory or tempfile.gettempdir()
+        path = os.path.join(place, f"limpet-cache-{os.urandom(8).hex()}")
+        self._opened.callback(shutil.rmtree, path, ignore_errors=True)
+        return path
 
     def _start(self) -> None:
         ready: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
@@ -150,7 +160,7 @@ class Jail:
         if plan.network == "loopback":
             mounts.take_own_network()
         if plan.ground.has_broker:
-            self._sockets = Sockets()
+            self._sockets = Sockets(is_own=plan.network == "loopback")
         if plan.own_view:
             mounts.take_own_view()
             mounts.hide([place.path for place in plan.hidden])
@@ -213,7 +223,6 @@ class Jail:
             OSError: It could not be started.
         """
         with self._lock:
-            self._active += 1
             has_spare = self._spares > 0
             self._spares -= has_spare
         if not has_spare:
@@ -236,18 +245,8 @@ class Jail:
         if len(self._runs) > _RUNS_AT_MOST:
             self._runs.pop(next(iter(self._runs)), None)
 
-    def ended(self) -> None:
-        """Note that a run has ended, and have threads ready for the next."""
-        with self._lock:
-            self._active -= 1
-        self._have_some_ready()
-
-    @property
-    def is_idle(self) -> bool:
-        """True if no run is under way."""
-        return self._active == 0
-
-    def _have_some_ready(self) -> None:
+    def have_some_ready(self) -> None:
+        """Have threads wait for the next commands."""
         # To start a thread takes a moment, in which this program's others wait: so not each time.
         with self._lock:
             wanted = 0 if self._spares else _SPARES
@@ -285,8 +284,8 @@ _kept: dict[Plan, Jail] = {}
 _lock = threading.Lock()
 
 
-def get(plan: Plan) -> Jail:
-    """Return the jail of a plan, made now if there is none.
+def enter(plan: Plan) -> Jail:
+    """Return the jail of a plan, made now if there is none, for a run that will leave it.
 
     Raises:
         OSError: The kernel refuses.
@@ -294,12 +293,20 @@ def get(plan: Plan) -> Jail:
     with _lock:
         jail = _kept.pop(plan, None)
         if jail is None:
-            idle = [old for old, other in _kept.items() if other.is_idle]
+            idle = [old for old, other in _kept.items() if other.users == 0]
             for old in idle[: max(0, len(_kept) + 1 - KEPT_AT_MOST)]:
                 _kept.pop(old).close()
             jail = Jail(plan)
         _kept[plan] = jail
+        jail.users += 1
         return jail
+
+
+def leave(jail: Jail) -> None:
+    """Note that a run has left its jail."""
+    with _lock:
+        jail.users -= 1
+    jail.have_some_ready()
 
 
 def close_all() -> None:

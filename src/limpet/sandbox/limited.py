@@ -8,7 +8,8 @@ _SIGXCPU, _SIGXFSZ, _SIGKILL = 24, 25, 9
 _TELLTALES = {
     # Errors that a limit causes, and that there may be other causes of
     "memory_bytes": ("Cannot allocate memory", "MemoryError", "bad_alloc", "ENOMEM",
-                     "out of memory", "Out of memory", "OutOfMemoryError", "memory exhausted"),
+                     "out of memory", "Out of memory", "OutOfMemoryError", "memory exhausted",
+                     "failed to allocate"),
     "processes": ("Resource temporarily unavailable", "can't start new thread",
                   "unable to create native thread", "EAGAIN"),
     "open_files": ("Too many open files", "EMFILE"),

@@ -11,6 +11,7 @@ import os
 import select
 import socket
 import struct
+import threading
 from collections.abc import Iterable
 
 from limpet.sandbox import kernel
@@ -47,23 +48,27 @@ def take_own_view() -> None:
     kernel.call("mount", b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
 
 
-_table: list[select.poll] = []
-_changes = 0
+class _Table:
+    """The mount table of this program, watched."""
+
+    def __init__(self) -> None:
+        self._watch: select.poll | None = None
+        self._lock = threading.Lock()
+        self._changes = 0
+
+    def changes(self) -> int:
+        """Return how often it was seen to change: a view of one's own does not follow it."""
+        with self._lock:
+            if self._watch is None:
+                self._watch = select.poll()
+                table = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
+                self._watch.register(table, select.POLLPRI)
+            if self._watch.poll(0):
+                self._changes += 1
+            return self._changes
 
 
-def changes() -> int:
-    """Return how often the mount table of this program was seen to change.
-
-    A view of one's own does not follow it.
-    """
-    global _changes
-    if not _table:
-        watch = select.poll()
-        watch.register(os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC), select.POLLPRI)
-        _table.append(watch)
-    if _table[0].poll(0):
-        _changes += 1
-    return _changes
+changes = _Table().changes
 
 
 def replace(place: str, by: str) -> None:

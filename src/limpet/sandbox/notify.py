@@ -6,6 +6,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import re
 import struct
 from contextlib import suppress
 from typing import NamedTuple
@@ -53,6 +54,8 @@ class Caller:
     what was opened is acted on, never looked up again.
     """
 
+    _OWN_DESCRIPTOR = re.compile(rb"/(?:proc/(?:self|thread-self)|dev)/fd/(\d{1,9})")
+
     def __init__(self, listener: int, call: Call) -> None:
         self._listener = listener
         self._call = call
@@ -83,12 +86,16 @@ class Caller:
             raise OSError(errno.ENAMETOOLONG, "path")
         return name
 
+    @staticmethod
+    def leader_of(tid: int) -> int:
+        """Return the id of the process that a thread belongs to."""
+        with open(f"/proc/{tid}/status", "rb") as file:
+            status = file.read()
+        return int(status.partition(b"\nTgid:\t")[2].split(maxsplit=1)[0])
+
     def descriptor(self, number: int) -> int:
         """Return a duplicate of one of its descriptors, to be closed by `close`."""
-        with open(f"/proc/{self._call.tid}/status", "rb") as file:
-            status = file.read()
-        leader = int(status.partition(b"\nTgid:\t")[2].split(maxsplit=1)[0])
-        pidfd = os.pidfd_open(leader)
+        pidfd = os.pidfd_open(self.leader_of(self._call.tid))
         try:
             self._check()
             return self._keep(kernel.call("pidfd_getfd", pidfd, number, 0))
@@ -98,8 +105,11 @@ class Caller:
     def open(self, directory: int, path: bytes, *, follow: bool) -> int:
         """Return a descriptor of a file as the caller names it, to be closed by `close`.
 
-        The links in /proc that are no paths are not followed: `self` would be us.
+        The links in /proc that are no paths are not followed: `self` would be us. But the caller's
+        own descriptors are known by such names, too.
         """
+        if own := self._OWN_DESCRIPTOR.fullmatch(path):
+            return self.descriptor(int(own[1]))
         if path.startswith(b"/"):
             base = os.open("/", os.O_PATH | os.O_CLOEXEC)
         elif directory == _AT_FDCWD:

@@ -79,7 +79,7 @@ class Plan(NamedTuple):
         sandbox = self.sandbox
         denied = frozenset() if self.own_view else seccomp.SYSTEM_V
         unsupported: frozenset[str] = frozenset()
-        asked: frozenset[str] = frozenset()
+        asked = seccomp.AFFINITY
         if sandbox.mode == "read-only":
             denied |= seccomp.METADATA | seccomp.TRACING
         elif not self.own_view:

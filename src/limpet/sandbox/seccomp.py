@@ -48,6 +48,7 @@ ATTRIBUTES = frozenset(
 )
 METADATA = MODES | TIMES | OWNERS | ATTRIBUTES
 CONNECT = frozenset(["connect"])
+AFFINITY = frozenset(["sched_setaffinity"])
 
 _INTERNET = (socket.AF_INET, socket.AF_INET6)
 _PIPE_LIKE = (socket.SOCK_STREAM, socket.SOCK_SEQPACKET)
@@ -149,14 +150,14 @@ def compile_filter(wanted: Filter) -> bytes:
     denied = PRIVILEGES | OTHERS | QUEUES | wanted.denied
     blocks = [
         _on("io_uring_setup io_uring_enter io_uring_register clone3", [bpf.answer(_MISSING)]),
-        bpf.on_call(kernel.numbers(wanted.asked), [bpf.answer(bpf.ASK)]),
+        bpf.on_call(kernel.numbers(wanted.asked - AFFINITY), [bpf.answer(bpf.ASK)]),
         bpf.on_call(kernel.numbers(wanted.unsupported), [bpf.answer(_UNSUPPORTED)]),
         bpf.on_call(kernel.numbers(denied - wanted.asked), [bpf.answer(_DENIED)]),
         _on("clone", _deny_bits(0, _NEW_NAMESPACES)),
         _on("unshare", _deny_bits(0, _NEW_NAMESPACES | _NEW_TIME)),
         _on("ioctl", _ioctl()),
         _on("fcntl", _deny_values(1, _F_SETLEASE)),
-        *_others_limits(),
+        *_others_limits(asks="sched_setaffinity" in wanted.asked),
         *_sockets(wanted),
         *(_truncation() if wanted.lacks_truncate else ()),
     ]
@@ -194,9 +195,12 @@ def _ioctl() -> list[bpf.Op]:
     ]
 
 
-def _others_limits() -> list[list[bpf.Op]]:
+def _others_limits(*, asks: bool) -> list[list[bpf.Op]]:
     """Keep limits, priorities and processors of other processes as they are; one's own is 0."""
+    # Programs give their own threads processors by number.
+    affinity = bpf.answer(bpf.ASK if asks else _DENIED)
     return [
+        _on("sched_setaffinity", [bpf.argument(0), *bpf.answer_if([0], bpf.ALLOW), affinity]),
         _on(
             "prlimit64",
             [
@@ -210,9 +214,7 @@ def _others_limits() -> list[list[bpf.Op]]:
                 bpf.answer(bpf.ALLOW),
             ],
         ),
-        _on(
-            "sched_setaffinity sched_setattr sched_setparam sched_setscheduler", _allow_values(0, 0)
-        ),
+        _on("sched_setattr sched_setparam sched_setscheduler", _allow_values(0, 0)),
         _on("setpriority", _own_only(_PRIO_USER)),
         _on("ioprio_set", _own_only(_IOPRIO_WHO_USER)),
     ]

@@ -6,8 +6,9 @@ import os
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from limpet.process import table
 
@@ -22,6 +23,8 @@ _QUERY = struct.Struct("=BBHIIIII")
 _ENTRY = struct.Struct("=BBBBIII")
 _ATTRIBUTE = struct.Struct("=HH")
 _TIMEOUT_S = 2.0
+_LOOKS, _LOOK_AGAIN_S = 4, 0.004
+"""A process that is just starting a program has no environment for a moment, and so no marker."""
 
 
 class Listener(NamedTuple):
@@ -37,7 +40,9 @@ class Listener(NamedTuple):
 class Sockets:
     """Those of the network that the thread is in which makes this, a namespace or the machine's."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_own: bool) -> None:
+        """Open a way to ask; `is_own` if the network is the jail's, and so is all in it."""
+        self._is_own = is_own
         # A kernel without it cannot tell whose a socket is: then each use of this fails.
         self._diagnosis = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG)
         self._diagnosis.settimeout(_TIMEOUT_S)
@@ -47,17 +52,28 @@ class Sockets:
         """Give it up."""
         self._diagnosis.close()
 
-    def are_of_runs(
+    def owner(
         self, runs: Iterable[str], *, name: bytes | None = None, file: os.stat_result | None = None
-    ) -> bool:
-        """True if a socket of this name or file listens, and only processes of the runs have it."""
+    ) -> Literal["nobody", "others", "runs"]:
+        """Say who listens on the socket of a name or file: only processes of the runs, or others.
+
+        In a network namespace nothing is seen of those outside: they are nobody.
+        """
         wanted = None if file is None else (file.st_dev, file.st_ino)
         found = {
             one.inode
             for one in self._listeners()
             if (one.file == wanted if wanted is not None else one.name == name)
         }
-        return bool(found) and found <= set(_sockets_of(runs))
+        if not found:
+            return "nobody"
+        if self._is_own:
+            return "runs"
+        for _ in range(_LOOKS):
+            if found <= set(_sockets_of(runs)):
+                return "runs"
+            time.sleep(_LOOK_AGAIN_S)
+        return "others"
 
     def _listeners(self) -> list[Listener]:
         """Ask the kernel for all unix sockets that listen."""
