@@ -103,13 +103,8 @@ def _forbidden(path: str, line: str, plan: Plan) -> tuple[str, str] | None:
         return "it is hidden", "take it out of `hide`"
     if _is_socket(path):
         return "unix sockets outside the sandbox are closed", "network=True and unix_sockets=True"
-    for root in workspace_roots(plan):
-        for name in sandbox.protect:
-            if protected.is_beneath(path, f"{root}/{name}"):
-                return (
-                    "it is protected: something outside obeys it",
-                    f"take {name} out of `protect`",
-                )
+    if (name := _protected_name(path, plan)) is not None:
+        return "it is protected: something outside obeys it", f"take {name} out of `protect`"
     if any(protected.is_beneath(path, root.path) for root in plan.roots):
         return _inside(path, line, plan)
     return _outside(path, plan) if _could_change(path) else None

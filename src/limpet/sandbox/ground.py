@@ -58,6 +58,7 @@ def _look(user: int) -> Ground:
 
 def _take_own_view() -> None:
     mounts.take_own_view()
+    mounts.take_own_terminals()
     mounts.restrict([], [], [])
 
 

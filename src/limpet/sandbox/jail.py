@@ -164,6 +164,8 @@ class Jail:
         if plan.own_view:
             mounts.take_own_view()
             mounts.hide([place.path for place in plan.hidden])
+            if plan.own_terminals:
+                mounts.take_own_terminals()
             if extra:
                 mounts.replace("/dev/shm", extra[-1])  # noqa: S108 -- the point of it
             mounts.restrict(

@@ -48,6 +48,11 @@ def take_own_view() -> None:
     kernel.call("mount", b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
 
 
+def take_own_terminals() -> None:
+    """Have pseudo terminals of one's own, so that none of another program's can be opened."""
+    kernel.call("mount", b"devpts", b"/dev/pts", b"devpts", 0, b"mode=620,ptmxmode=666")
+
+
 class _Table:
     """The mount table of this program, watched."""
 

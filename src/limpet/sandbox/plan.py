@@ -62,6 +62,10 @@ class Plan(NamedTuple):
         everything = landlock.write_rights(self.ground.abi)
         on_devices = landlock.WRITE_FILE | landlock.TRUNCATE
         devices = [landlock.Rule(path, on_devices) for path in DEVICES]
+        if self.own_terminals:
+            # The kernel finds the terminals beside the file that was opened: the view's own.
+            rights = on_devices | landlock.IOCTL_DEV
+            devices += [landlock.Rule(path, rights) for path in ("/dev/ptmx", "/dev/pts")]
         if not self.opened:
             return devices + [landlock.Rule(root.path, everything) for root in self.roots]
         rules = devices + [landlock.Rule(path, landlock.READ) for path in self.readable]
@@ -98,6 +102,11 @@ class Plan(NamedTuple):
             unix_sockets=sandbox.unix_sockets,
             lacks_truncate=self.ground.abi < landlock.TRUNCATE_ABI,
         )
+
+    @property
+    def own_terminals(self) -> bool:
+        """Whether there are pseudo terminals, which are the jail's own."""
+        return self.own_view and self.sandbox.mode == "workspace"
 
     @property
     def network(self) -> Literal["off", "loopback", "tcp", "on"]:
