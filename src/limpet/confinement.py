@@ -55,8 +55,16 @@ CREDENTIALS = (
 
 PROTECTED = (
     # Run by git, whoever calls it next
+    ".git/commondir",
     ".git/config",
+    ".git/config.worktree",
     ".git/hooks",
+    ".git/modules/*/commondir",
+    ".git/modules/*/config",
+    ".git/modules/*/hooks",
+    ".git/worktrees/*/commondir",
+    ".git/worktrees/*/config.worktree",
+    ".git/worktrees/*/gitdir",
     ".gitconfig",
     ".gitmodules",
     ".config/git",
@@ -99,7 +107,8 @@ PROTECTED = (
     ".windsurf",
     "limpet.toml",
 )
-"""What lies inside a workspace and would take effect outside the sandbox later."""
+"""What lies inside a workspace and would take effect outside the sandbox later. Of repositories
+inside it, what begins with .git. A name's first part counts too where it is no directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

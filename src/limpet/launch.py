@@ -116,12 +116,12 @@ def _launch(
     is_confined = confinement is not None
     arguments, script = _arguments(shell, request.command, opened, inherited=is_confined)
     prelude = None
+    if confinement is not None:
+        confinement.prepare(environment)
     wants_report = policy.persist_cwd or "|" in request.command
     if wants_report or is_confined:
         prelude = Prelude(environment, gated=is_confined, reports=wants_report)
         opened.append(prelude)
-    if confinement is not None:
-        confinement.prepare(environment, run_id)
     stdin = AnonymousFile(request.stdin) if isinstance(request.stdin, bytes) else None
     write_ends: list[int] = []
     pipes: list[Pipe] = []
@@ -176,12 +176,13 @@ def _arguments(
     """Return bash's arguments: the command itself, or a script file if it is too long for one."""
     encoded = os.fsencode(command)
     # By a name alone, bash would look for itself on all of PATH; $0 is what its errors begin with.
-    name = os.fsencode(shell)
+    # Where it takes itself for started by sshd it would read ~/.bashrc, and no prelude.
+    name = [os.fsencode(shell), b"--norc"]
     if len(encoded) <= spawn.LONGEST_ARGUMENT:
-        return [name, b"-c", b"--", encoded, b"bash"], None
+        return [*name, b"-c", b"--", encoded, b"bash"], None
     script = AnonymousFile(encoded, inherited=inherited)
     opened.append(script)
-    return [name, b"--", os.fsencode(script.path)], script
+    return [*name, b"--", os.fsencode(script.path)], script
 
 
 def _unreadable(request: Request) -> str | None:

@@ -67,6 +67,7 @@ class Run:
         self._outcome: Outcome | None = None
         """Set when the run's end has begun; the first reason stands."""
         self._has_crashed = False
+        self._is_released = False
         self._shell_ended = False
         self._has_forked = True
         self._seen: list[table.Process] = []
@@ -370,9 +371,12 @@ class Run:
         self._memory.stop()
         if self._watch is not None:
             self._watch.close()
+            self._watch = None
         for pipe in tuple(self._pipes):
             self._close_pipe(pipe)
-        if self._launched is not None:
+        # Once: after an error at the very end this is called again.
+        if self._launched is not None and not self._is_released:
+            self._is_released = True
             self._launched.close()
 
     def _drop_timer(self, name: str) -> None:

@@ -36,6 +36,18 @@ _NOT_IN_FILES = {"approve", "extra"}
 """What only a program can give."""
 _ADDED_UP = {"deny", "ask", "hide"}
 """What the user's file forbids, the project's cannot allow by leaving it out."""
+_OPENS = {
+    ("", "shell"),
+    ("environment", "login"),
+    ("sandbox", "network"),
+    ("sandbox", "ports"),
+    ("sandbox", "unix_sockets"),
+    ("sandbox", "writable"),
+    ("sandbox", "temp"),
+    ("sandbox", "protect"),
+    ("sandbox", "degrade"),
+}
+"""What a project's file cannot say: a command in the project may have written it."""
 _VARIABLES = {"timeout_s": float, "survivors": str, "shell": str, "rules": str, "sandbox": str}
 """Fields that the environment sets where no file does: LIMPET_TIMEOUT_S and so on."""
 
@@ -81,6 +93,8 @@ def load(directory: str | Path | None = None) -> Policy:
             merged[field] = _variable(field, kind, value)
     for file in files:
         _check_names(file)
+        if file.path != _user_file():
+            _check_opens(file)
         _merge(merged, file.values)
         _build(merged, file)  # so that an error is told of the file that it is in
     return _build(merged, None)
@@ -153,6 +167,15 @@ def _check_names(file: _File) -> None:
                 raise file.error(name, key, f"no such setting; {there_are}")
 
 
+def _check_opens(file: _File) -> None:
+    for table, key in sorted(_OPENS):
+        if key in (file.values.get(table, {}) if table else file.values):
+            raise file.error(
+                table, key, "only the user's own settings, the command line or a program can say"
+                " this, since a command may have written this file"
+            )  # fmt: skip
+
+
 def _merge(merged: dict[str, Any], values: dict[str, Any]) -> None:
     for name, value in values.items():
         if name not in _TABLES:
@@ -164,7 +187,15 @@ def _merge(merged: dict[str, Any], values: dict[str, Any]) -> None:
                 item = [*table.get(key, []), *item]
             if (name, key) == ("sandbox", "mode"):
                 item = _stricter(table.get(key), item)
+            if name == "limits":
+                item = _lower(table.get(key, getattr(LimitPolicy(), key)), item)
             table[key] = item
+
+
+def _lower(users: object, projects: object) -> object:
+    if not isinstance(users, int | float) or not isinstance(projects, int | float):
+        return projects  # which is told apart later
+    return min(users, projects)
 
 
 def _stricter(users: object, projects: object) -> object:

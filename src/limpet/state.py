@@ -55,6 +55,9 @@ def _make_private(path: Path, *, is_shared: bool = False) -> None:
         raise NotADirectoryError(errno.ENOTDIR, "Not a directory", str(path)) from None
     found = path.lstat()
     if is_shared:
+        # A command that may write where it lies must not lead us elsewhere by a link.
+        if stat.S_ISLNK(found.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, "a link: give its target", str(path))
         return
     # Someone else may have made it before us where all may write.
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():

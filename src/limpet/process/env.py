@@ -39,7 +39,12 @@ NON_INTERACTIVE = {
 }
 _FORCED_COLOUR = (b"FORCE_COLOR", b"CLICOLOR_FORCE")
 _READ_ONLY_IN_BASH = (b"SHELLOPTS", b"BASHOPTS")
-_BEFORE_THE_PRELUDE = (b"POSIXLY_CORRECT", b"GCONV_PATH", *_READ_ONLY_IN_BASH)
+_BEFORE_THE_PRELUDE = (
+    # bash reads no prelude, or something before it
+    b"POSIXLY_CORRECT", b"POSIX_PEDANTIC", b"SSH_CLIENT", b"SSH2_CLIENT", *_READ_ONLY_IN_BASH,
+    # the C library loads code, or what it takes for a locale
+    b"GCONV_PATH", b"LOCPATH",
+)  # fmt: skip
 _OF_ONE_RUN = (MARKER, b"PWD")
 
 _CORE = frozenset(
@@ -84,9 +89,12 @@ def check_variables(variables: Mapping[str, str]) -> dict[bytes, bytes]:
 class ChildEnvironment:
     """The environment of one run: what it has in common with others, and what is its own."""
 
-    def __init__(self, common: _Common, own: dict[bytes, bytes]) -> None:
+    def __init__(
+        self, common: _Common, own: dict[bytes, bytes], given: Iterable[bytes] = ()
+    ) -> None:
         self._common = common
         self._own = own
+        self._given = given
         self._left_out: frozenset[bytes] = frozenset()
 
     def get(self, name: bytes) -> bytes | None:
@@ -98,12 +106,13 @@ class ChildEnvironment:
         self._own[name] = value
 
     def take_late(self) -> dict[bytes, bytes]:
-        """Take out what would act on the shell itself before it has read anything, and return it.
+        """Take out what could act on the shell before it has read anything, and return it.
 
-        The linker's variables have code of anybody's run in the shell; the others have it read no
-        prelude.
+        That is what the linker, the C library and bash itself obey at once, and all that the call
+        gave. What bash could not set itself is not returned, or not taken out.
         """
-        self._left_out = self._common.late | {name for name in self._own if _is_late(name)}
+        given = {name for name in self._given if _is_identifier(name) and name != b"BASH_ENV"}
+        self._left_out = self._common.late | {name for name in self._own if _is_late(name)} | given
         late = {name: self.get(name) for name in self._left_out if name not in _READ_ONLY_IN_BASH}
         for name in self._left_out:
             self._own.pop(name, None)
@@ -121,8 +130,12 @@ class ChildEnvironment:
 
 def _is_late(name: bytes) -> bool:
     """True if a variable acts on a shell before it has read anything."""
-    is_linkers = name.startswith(b"LD_") and name.replace(b"_", b"").isalnum()
+    is_linkers = name.startswith(b"LD_") and _is_identifier(name)
     return is_linkers or name in _BEFORE_THE_PRELUDE
+
+
+def _is_identifier(name: bytes) -> bool:
+    return name.isascii() and name.decode().isidentifier()
 
 
 def build(
@@ -142,12 +155,13 @@ def build(
         cwd: Where the command starts; bash keeps a symbolic path only if PWD names it.
     """
     own = {b"PWD": os.fsencode(cwd)}
-    if extra:
-        own.update(check_variables(extra))
+    given = check_variables(extra) if extra else {}
+    own.update(given)
     # Nested runs carry the ids of all around them, so that each is found by the outermost too.
     outer = inherited.get(MARKER)
     own[MARKER] = b"%b/%b" % (outer, run_id.encode()) if outer else run_id.encode()
-    return ChildEnvironment(_find_common(policy, inherited), own)
+    given.pop(MARKER, None)
+    return ChildEnvironment(_find_common(policy, inherited), own, given)
 
 
 class _Common(NamedTuple):

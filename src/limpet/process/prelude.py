@@ -77,6 +77,11 @@ _TRAP = (
 )
 
 
+_LONGEST_CODE = 3
+_MOST_AT_ONCE = 16384
+"""What a pipe takes without anybody reading, with room for more; a longer prelude is a file."""
+
+
 class Prelude:
     """The prelude of one run and the report it asks for."""
 
@@ -98,15 +103,16 @@ class Prelude:
             late = environment.take_late() if gated else {}
             lines = self._lines(environment.get(b"BASH_ENV"), late)
             if gated:
+                if len(lines) > _MOST_AT_ONCE:
+                    self._script = AnonymousFile(lines, inherited=True)
+                    lines = b". %b\nexec %d<&-\n" % (self._script.path.encode(), self._script.fd)
                 self._gate = Gate(lines)
-                self.inherited = (self._gate.fd,)
-                if self._report is not None:
-                    self.inherited += (self._report.fd,)
+                kept = (self._gate, self._report, self._script)
+                self.inherited = tuple(file.fd for file in kept if file is not None)
             else:
                 self._script = AnonymousFile(lines)
         except BaseException:
-            if self._report is not None:
-                self._report.close()
+            self.close()
             raise
         file = self._gate or self._script
         environment.set(b"BASH_ENV", os.fsencode(file.path if file is not None else ""))
@@ -125,8 +131,10 @@ class Prelude:
             lines.append('eval "__limpet=\\"$BASH_ENV\\""')
             lines.append('if [ -r "$__limpet" ]; then . "$__limpet"; fi')
             lines.append("unset __limpet")
-        for name, value in late.items():
-            lines.append(f"export {os.fsdecode(name)}={shlex.quote(os.fsdecode(value))}")
+        # Some cannot be set, which is no news; POSIXLY_CORRECT, last, would make that fatal.
+        for name in sorted(late, key=lambda name: (name.startswith(b"POSIX"), name)):
+            value = shlex.quote(os.fsdecode(late[name]))
+            lines.append(f"export {os.fsdecode(name)}={value} 2>/dev/null")
         return os.fsencode("\n".join(lines) + "\n")
 
     def let_through(self, first: bytes) -> None:
@@ -139,7 +147,8 @@ class Prelude:
         if self._report is None:
             return None
         *codes, cwd = self._report.read().split(b"\0")
-        if not cwd or not all(code.isdigit() for code in codes):
+        # Whatever the command wrote there itself is no report.
+        if not cwd or not all(code.isdigit() and len(code) <= _LONGEST_CODE for code in codes):
             return None
         return Report(os.fsdecode(cwd.removesuffix(b"\n")), tuple(map(int, codes)))
 
@@ -165,10 +174,11 @@ class Gate:
 
     def let_through(self, first: bytes) -> None:
         """Give the shell what it waits for."""
-        remaining = memoryview(first + self._lines)
+        os.close(self.fd)
+        self.fd = -1
         try:
-            while remaining:
-                remaining = remaining[os.write(self._write_end, remaining) :]
+            os.set_blocking(self._write_end, False)
+            os.write(self._write_end, first + self._lines)
         except BrokenPipeError:
             pass  # it has ended already
         finally:
@@ -178,7 +188,8 @@ class Gate:
         """Give the pipe up."""
         if self._is_open:
             self._is_open = False
-            os.close(self.fd)
+            if self.fd >= 0:
+                os.close(self.fd)
             os.close(self._write_end)
 
 

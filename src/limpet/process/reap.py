@@ -83,6 +83,9 @@ def reap(pid: int) -> Ended:
     _running.pop(pid, None)
     try:
         _, status, usage = os.wait4(pid, 0)
+        while os.WIFSTOPPED(status):  # it has made us its tracer
+            os.kill(pid, signal.SIGKILL)
+            _, status, usage = os.wait4(pid, 0)
     except ChildProcessError:
         return Ended(None, None, 0.0, 0)
     code = os.waitstatus_to_exitcode(status)

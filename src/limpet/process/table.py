@@ -93,11 +93,6 @@ def members(leader: int, run_id: str, since_ticks: int) -> list[Process]:
     return _select(_all_pids(), leader, run_id, since_ticks).alive
 
 
-def marked(run_ids: frozenset[str]) -> list[int]:
-    """Return the pids of all processes that carry the marker of one of these runs."""
-    return [pid for pid in _all_pids() if not run_ids.isdisjoint(_marks(pid))]
-
-
 def has_forked(leader: int, since_ticks: int) -> bool:
     """False if it is certain that a shell that was just started has started nothing itself."""
     # Pids are handed out in rising order, and cannot come around to the shell's within a second.
@@ -198,14 +193,9 @@ def _without_threads(processes: list[Process]) -> list[Process]:
 
 
 def _carries_marker(pid: int, run_id: str) -> bool:
-    return run_id in _marks(pid)
-
-
-def _marks(pid: int) -> list[str]:
-    """Return the ids of the runs that a process is in, as its environment has them."""
     environment = _read(f"/proc/{pid}/environ", _ENVIRONMENT_AT_MOST)
     _, marker, rest = (b"\0" + environment).partition(b"\0%b=" % MARKER)
-    return rest.partition(b"\0")[0].decode(errors="replace").split("/") if marker else []
+    return bool(marker) and run_id.encode() in rest.partition(b"\0")[0].split(b"/")
 
 
 def _all_pids() -> list[int]:

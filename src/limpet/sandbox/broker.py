@@ -16,6 +16,7 @@ import errno
 import os
 import select
 import socket
+import stat
 import struct
 import threading
 from collections.abc import Callable, Iterable
@@ -29,7 +30,7 @@ _LONGEST_ADDRESS = 128
 _LARGEST_MASK = 1024
 _CONNECTS_AT_ONCE = 64
 """Of one jail: each has a thread of ours while it waits."""
-_CONNECT = kernel.numbers(seccomp.CONNECT)
+_CONNECT = kernel.numbers(frozenset(["connect"]))
 
 
 class Broker:
@@ -41,7 +42,6 @@ class Broker:
         sockets: Sockets,
         roots: Iterable[str],
         names: Iterable[str],
-        runs: Iterable[str],
     ) -> None:
         """Begin to answer.
 
@@ -50,13 +50,11 @@ class Broker:
             sockets: Those in the jail's network; closed at the end.
             roots: Where modes and times may be changed.
             names: What in them is protected.
-            runs: The ids of the jail's runs, as they come to be.
         """
         self._listener = listener
         self._sockets = sockets
         self._roots = tuple(roots)
         self._protected = tuple(f"{root}/{name}" for root in self._roots for name in names)
-        self._runs = runs
         self._places = threading.BoundedSemaphore(_CONNECTS_AT_ONCE)
         self._handlers = {
             number: handler
@@ -68,6 +66,7 @@ class Broker:
     def _table(self) -> list[tuple[frozenset[str], Callable[[Caller, Call], None]]]:
         return [
             (frozenset(["connect"]), self._connect),
+            (frozenset(["listen"]), self._listen),
             (frozenset(["sched_setaffinity"]), self._set_affinity),
             (frozenset(["chmod"]), _at(self._chmod, path=0, value=1)),
             (frozenset(["fchmod"]), _of_descriptor(self._chmod, value=1)),
@@ -147,6 +146,8 @@ class Broker:
 
     def _chmod(self, caller: Caller, fd: int, mode: int) -> None:
         del caller
+        if mode & seccomp.SET_ID and not stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise PermissionError(errno.EPERM, "a file that runs as its owner")
         os.chmod(self._allowed(fd), mode & 0o7777)  # noqa: PTH101 -- a link that is no path
 
     def _utime(self, caller: Caller, fd: int, address: int) -> None:
@@ -163,6 +164,12 @@ class Broker:
         kernel.call("utimensat", _AT_FDCWD, path, times or None, 0)
 
     # Sockets
+
+    def _listen(self, caller: Caller, call: Call) -> None:
+        """Have a socket listen, and remember it as one of the jail's."""
+        fd = caller.descriptor(signed(call.arguments[0]))
+        self._sockets.remember(os.fstat(fd).st_ino)
+        kernel.call("listen", fd, signed(call.arguments[1]))
 
     def _connect(self, caller: Caller, call: Call) -> None:
         size = call.arguments[2] & 0xFFFF_FFFF
@@ -182,14 +189,14 @@ class Broker:
             raise OSError(errno.EINVAL, "address")
         name = address[2:]
         if name.startswith(b"\0"):
-            if self._sockets.owner(self._runs, name=name) == "runs":
+            if self._sockets.owner(name=name) == "jail":
                 return address
             raise PermissionError(errno.EPERM, "a socket outside")
         file = caller.open(_AT_FDCWD, name.partition(b"\0")[0], follow=True)
-        owner = self._sockets.owner(self._runs, file=os.fstat(file))
+        owner = self._sockets.owner(file=os.fstat(file))
         if owner == "nobody" and self._is_inside(os.readlink(f"/proc/self/fd/{file}")):  # noqa: PTH115
             raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody listens")
-        if owner != "runs":
+        if owner != "jail":
             raise PermissionError(errno.EPERM, "a socket outside")
         # By the descriptor, so that it is the very socket that was looked at.
         return struct.pack("=H", socket.AF_UNIX) + b"/proc/self/fd/%d\0" % file

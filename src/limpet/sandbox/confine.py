@@ -13,7 +13,7 @@ from limpet.confinement import LimitPolicy, SandboxPolicy
 from limpet.errors import SandboxUnavailable
 from limpet.policy import Policy
 from limpet.process.env import ChildEnvironment
-from limpet.result import SandboxReport
+from limpet.result import Change, SandboxReport
 from limpet.sandbox import denials, ground, jail, plan, promises, protected, rlimits
 
 if TYPE_CHECKING:
@@ -76,10 +76,9 @@ class Confinement:
                 " there is."
             )
 
-    def prepare(self, environment: ChildEnvironment, run_id: str) -> None:
-        """Tell the run where it is, and the jail which run it is."""
+    def prepare(self, environment: ChildEnvironment) -> None:
+        """Tell the run where it is."""
         if self._jail is not None:
-            self._jail.know(run_id)
             environment.set(MARKER, self._sandbox.mode.encode())
             self._make_at_home(environment)
             if self._jail.temp_directory is not None:
@@ -129,14 +128,35 @@ class Confinement:
         if self._jail is None:
             return None
         report = _report(self._sandbox, self._limits, self._ground)
-        changed = protected.changes(self._before, self._snapshot())
+        changed = self._changes()
         denied = denials.find(output, cwd, self._plan)
         return replace(report, changed=changed, denials=denied) if changed or denied else report
 
     def _snapshot(self) -> dict[str, object]:
         if self._sandbox.mode != "workspace":
             return {}
-        return protected.snapshot(plan.workspace_roots(self._plan), self._sandbox.protect)
+        roots = plan.workspace_roots(self._plan)
+        return protected.snapshot(plan.protected_paths(self._sandbox, roots))
+
+    def _changes(self) -> tuple[Change, ...]:
+        """Return which protected files the run has changed, or something since the last run."""
+        if self._sandbox.mode != "workspace":
+            return ()
+        after = self._snapshot()
+        changed = protected.changes(self._before, after)
+        roots = self._plan.roots
+        if (last := _last_seen.pop(roots, None)) is not None:
+            # What the last run left behind may have been at work after it was over.
+            changed = protected.changes(last, self._before, " since the last run") + changed
+        _last_seen[roots] = after
+        if len(_last_seen) > _SEEN_AT_MOST:
+            _last_seen.pop(next(iter(_last_seen)), None)
+        return changed
+
+
+_last_seen: dict[tuple[plan.Place, ...], dict[str, object]] = {}
+"""The protected files of workspaces as the last run there left them."""
+_SEEN_AT_MOST = 256
 
 
 @functools.lru_cache(maxsize=64)

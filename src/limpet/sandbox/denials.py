@@ -18,7 +18,8 @@ from limpet.sandbox.plan import Plan, workspace_roots
 
 _AT_MOST = 5
 _LINES_AT_MOST = 2000
-_LONGEST_NAME = 1024
+_LONGEST_NAME, _LONGEST_LINE = 1024, 2000
+"""Patterns take the square of it."""
 _REFUSALS = (
     "Permission denied", "Operation not permitted", "Read-only file system", "EACCES", "EPERM",
     "EROFS", "Device or resource busy", "permission denied", "operation not permitted",
@@ -49,6 +50,8 @@ def find(output: str, cwd: str, plan: Plan) -> tuple[Denial, ...]:
         return ()
     found: dict[tuple[str | None, str], Denial] = {}
     for line in output.splitlines()[-_LINES_AT_MOST:]:
+        if len(line) > _LONGEST_LINE:
+            continue
         denial = _of_line(line, cwd, plan)
         if denial is not None:
             found.setdefault((denial.path, denial.rule), denial)
@@ -87,7 +90,7 @@ def _paths(line: str, cwd: str) -> Iterator[str]:
     names += [name for name in _BEFORE_ERROR.findall(line) if "/" in name or _is_there(cwd, name)]
     for name in names:
         if name and "\0" not in name and len(name) < _LONGEST_NAME:
-            with suppress(OSError):
+            with suppress(OSError, RecursionError):  # a chain of links without end
                 yield os.path.realpath(os.path.join(cwd, name))
 
 
@@ -121,7 +124,7 @@ def _outside(path: str, plan: Plan) -> tuple[str, str]:
 def _protected_name(path: str, plan: Plan) -> str | None:
     for root in workspace_roots(plan):
         for name in plan.sandbox.protect:
-            if protected.is_beneath(path, f"{root}/{name}"):
+            if protected.is_beneath(path, f"{root.path}/{name}"):
                 return name
     return None
 

@@ -15,7 +15,6 @@ import atexit
 import errno
 import os
 import queue
-import shutil
 import tempfile
 import threading
 import time
@@ -23,6 +22,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Generic, TypeVar
 
+from limpet.process import spawn
 from limpet.sandbox import capabilities, kernel, landlock, mounts, seccomp
 from limpet.sandbox.broker import Broker
 from limpet.sandbox.cgroup import ProcessCap
@@ -31,10 +31,9 @@ from limpet.sandbox.unixsockets import Sockets
 
 KEPT_AT_MOST = 16
 """Idle jails that are kept; the one that was used longest ago is given up first."""
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108
 _SPARES = 4
 """How many threads are made ready at a time."""
-_RUNS_AT_MOST = 4096
-"""Runs whose sockets may be connected to; of earlier ones few survive."""
 _START_S = 10.0
 """How long a jail may take to be ready: a mount table may be long."""
 _END_S = 1.0
@@ -70,7 +69,8 @@ class _Job(Generic[_Answer]):
         self._done.release()
 
     def result(self) -> _Answer:
-        self._done.acquire()
+        if not self._done.acquire(timeout=_START_S):
+            raise TimeoutError(errno.ETIMEDOUT, "the sandbox does not answer")
         if self._error is not None:
             raise self._error
         return self._answer
@@ -98,14 +98,13 @@ class Jail:
         self._ruleset: landlock.Ruleset | None = None
         self._listener: int | None = None
         self._sockets: Sockets | None = None
-        self._runs: dict[str, None] = {}
         self.temp_directory: str | None = None
         self.cache_directory = ""
         try:
             if plan.sandbox.mode == "workspace" and plan.sandbox.temp == "private":
                 self.temp_directory = tempfile.mkdtemp(prefix="limpet-")
                 os.mkdir(os.path.join(self.temp_directory, "shm"), 0o700)  # noqa: PTH102 -- a string
-                self._opened.callback(shutil.rmtree, self.temp_directory, ignore_errors=True)
+                self._opened.callback(_remove, self.temp_directory)
             self.cache_directory = self._place_for_a_cache()
             if plan.processes is not None:
                 with suppress(OSError):
@@ -120,13 +119,15 @@ class Jail:
             self._opened.close()
             if self._sockets is not None:
                 self._sockets.close()
+            if self._listener is not None:
+                os.close(self._listener)
             raise
 
     def _place_for_a_cache(self) -> str:
         """Return a name for a directory that a command may make, and that is removed with it."""
         place = self.temp_directory or tempfile.gettempdir()
         path = os.path.join(place, f"limpet-cache-{os.urandom(8).hex()}")
-        self._opened.callback(shutil.rmtree, path, ignore_errors=True)
+        self._opened.callback(_remove, path)
         return path
 
     def _start(self) -> None:
@@ -154,27 +155,14 @@ class Jail:
         plan = self._plan
         if self._cap is not None and self._cap.takes_threads:
             self._cap.add_thread(_thread.get_native_id())
-        extra: list[str] = []
-        if self.temp_directory is not None:
-            extra = [self.temp_directory, os.path.join(self.temp_directory, "shm")]
         if plan.network == "loopback":
             mounts.take_own_network()
         if plan.ground.has_broker:
             self._sockets = Sockets(is_own=plan.network == "loopback")
         if plan.own_view:
-            mounts.take_own_view()
-            mounts.hide([place.path for place in plan.hidden])
-            if plan.own_terminals:
-                mounts.take_own_terminals()
-            if extra:
-                mounts.replace("/dev/shm", extra[-1])  # noqa: S108 -- the point of it
-            mounts.restrict(
-                outermost(plan.roots) + (["/dev/shm", extra[0]] if extra else []),  # noqa: S108
-                plan.pinned,
-                [place.path for place in plan.protected],
-            )
+            self._take_own_view()
         if plan.ground.abi:
-            self._make_rules(extra)
+            self._make_rules()
         capabilities.drop_all()
         if plan.ground.has_seccomp:
             self._listener = seccomp.install(plan.filter())
@@ -184,10 +172,28 @@ class Jail:
         roots = [root.path for root in self._plan.roots]
         if self.temp_directory is not None:
             roots.append(self.temp_directory)
-        Broker(listener, sockets, roots, self._plan.sandbox.protect, self._runs)
+        Broker(listener, sockets, roots, self._plan.sandbox.protect)
 
-    def _make_rules(self, extra: list[str]) -> None:
-        plan = self._plan
+    def _take_own_view(self) -> None:
+        plan, own = self._plan, self._own_places()
+        mounts.take_own_view()
+        mounts.hide([place.path for place in plan.hidden])
+        mounts.take_own_devices(own[-1] if own else _SHARED_MEMORY)
+        roots: list[tuple[str, tuple[int, int] | None]] = [
+            (root.path, root.identity) for root in outermost(plan.roots)
+        ]
+        if own:
+            roots += [(own[0], None), (_SHARED_MEMORY, None)]
+        mounts.restrict(roots, plan.pinned, [place.path for place in plan.protected])
+
+    def _own_places(self) -> list[str]:
+        """Return the temporary places that are this jail's own."""
+        if self.temp_directory is None:
+            return []
+        return [self.temp_directory, os.path.join(self.temp_directory, "shm")]
+
+    def _make_rules(self) -> None:
+        plan, extra = self._plan, self._own_places()
         everything = landlock.write_rights(plan.ground.abi)
         self._ruleset = landlock.Ruleset(
             plan.ground.abi,
@@ -200,7 +206,18 @@ class Jail:
     def _start_as_wanted(self) -> None:
         while count := self._wanted.get():
             for _ in range(count):
-                _thread.start_new_thread(self._take_one, ())
+                try:
+                    _thread.start_new_thread(self._take_one, ())
+                except RuntimeError:
+                    # The jail has as many processes as it may, or this program as many threads.
+                    self._fail_one()
+
+    def _fail_one(self) -> None:
+        with self._lock:
+            is_spare = self._spares > 0
+            self._spares -= is_spare
+        if not is_spare and (job := self._jobs.get()) is not None:
+            job.fail(0, BlockingIOError(errno.EAGAIN, "no more processes"))
 
     def _take_one(self) -> None:
         """Enter a domain, do one job, end."""
@@ -241,12 +258,6 @@ class Jail:
             raise
         return pid
 
-    def know(self, run_id: str) -> None:
-        """Take a run for one of this jail's, before it starts."""
-        self._runs[run_id] = None
-        if len(self._runs) > _RUNS_AT_MOST:
-            self._runs.pop(next(iter(self._runs)), None)
-
     def have_some_ready(self) -> None:
         """Have threads wait for the next commands."""
         # To start a thread takes a moment, in which this program's others wait: so not each time.
@@ -280,6 +291,28 @@ class Jail:
             self._jobs.put(None)
         self._thread.join(_END_S)
         self._opened.close()
+
+
+def _remove(path: str) -> None:
+    """Remove a directory that commands have filled, however deep it is."""
+    if not os.path.lexists(path):
+        return
+    program = spawn.find_program("rm")
+    with suppress(OSError):
+        null = os.open(os.devnull, os.O_RDWR)
+        try:
+            pid = spawn.start(
+                program or "rm",
+                [b"rm", b"-rf", b"--", os.fsencode(path)],
+                environment=[],
+                cwd="/",
+                stdin=None,
+                stdout=null,
+                stderr=null,
+            )
+        finally:
+            os.close(null)
+        os.waitpid(pid, 0)
 
 
 _kept: dict[Plan, Jail] = {}

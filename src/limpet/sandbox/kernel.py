@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import functools
 import os
+import struct
 import sys
 from typing import NamedTuple
 
+_AT_FDCWD = -100
 NEWEST = 470
 """The highest system call number that this list was made with; a later one may do anything."""
 
@@ -59,6 +62,7 @@ _NUMBERS = {
     "landlock_create_ruleset": (444, 444),
     "landlock_restrict_self": (446, 446),
     "lchown": (94, None),
+    "listen": (50, 201),
     "lookup_dcookie": (212, 18),
     "lremovexattr": (198, 15),
     "lsetxattr": (189, 6),
@@ -204,3 +208,25 @@ def thread_is_alive(tid: int) -> bool:
     libc.sched_yield()  # by ctypes, which lets go of the interpreter's lock meanwhile
     (number,) = numbers(frozenset(["tgkill"]))
     return bool(libc.syscall(ctypes.c_long(number), os.getpid(), tid, 0) == 0)
+
+
+_NO_SYMLINKS = 0x04
+
+
+def open_path(path: str, identity: tuple[int, int] | None = None) -> int:
+    """Return a descriptor of a path that has no link in it, to be named by and not to be read.
+
+    Args:
+        path: Absolute.
+        identity: The device and inode that it must be of.
+
+    Raises:
+        OSError: It is not there, has a link in it (ELOOP), or is another one by now (ESTALE).
+    """
+    how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _NO_SYMLINKS)
+    fd = call("openat2", _AT_FDCWD, os.fsencode(path), how, len(how))
+    status = os.fstat(fd)
+    if identity is not None and identity != (status.st_dev, status.st_ino):
+        os.close(fd)
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
+    return fd

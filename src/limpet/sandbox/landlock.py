@@ -61,6 +61,8 @@ class Rule(NamedTuple):
 
     path: str
     rights: int
+    identity: tuple[int, int] | None = None
+    """The device and inode that the path must lead to, without a link on the way."""
 
 
 class Ruleset:
@@ -97,10 +99,13 @@ class Ruleset:
             raise
 
     def _allow(self, rule: Rule) -> None:
-        try:
-            fd = os.open(rule.path, os.O_PATH | os.O_CLOEXEC)
-        except OSError:
-            return  # gone, or behind a directory of somebody else's: out of the command's reach too
+        if rule.identity is not None:
+            fd = kernel.open_path(rule.path, rule.identity)
+        else:
+            try:
+                fd = os.open(rule.path, os.O_PATH | os.O_CLOEXEC)
+            except OSError:
+                return  # gone, or in a directory of somebody else's: out of reach anyway
         try:
             is_directory = stat.S_ISDIR(os.fstat(fd).st_mode)
             rights = rule.rights & self._handled & (-1 if is_directory else _OF_A_FILE)

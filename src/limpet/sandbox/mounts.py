@@ -21,7 +21,7 @@ _SET_INTERFACE_FLAGS, _INTERFACE_UP = 0x8914, 1
 _MS_REC, _MS_PRIVATE = 0x4000, 0x4_0000
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _OPEN_TREE_CLONE, _OPEN_TREE_CLOEXEC = 1, os.O_CLOEXEC
-_MOVE_MOUNT_FROM_FD = 4
+_BY_DESCRIPTORS = 0x04 | 0x40
 _READ_ONLY = 1
 _MNT_DETACH = 2
 
@@ -48,11 +48,6 @@ def take_own_view() -> None:
     kernel.call("mount", b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
 
 
-def take_own_terminals() -> None:
-    """Have pseudo terminals of one's own, so that none of another program's can be opened."""
-    kernel.call("mount", b"devpts", b"/dev/pts", b"devpts", 0, b"mode=620,ptmxmode=666")
-
-
 class _Table:
     """The mount table of this program, watched."""
 
@@ -76,21 +71,57 @@ class _Table:
 changes = _Table().changes
 
 
-def replace(place: str, by: str) -> None:
-    """Have another directory in place of one, in the calling thread's own view."""
-    _put(_copy(by), place)
+_NODES = ("null", "zero", "full", "random", "urandom", "tty")
+_LINKS = {
+    "fd": "/proc/self/fd",
+    "stdin": "fd/0",
+    "stdout": "fd/1",
+    "stderr": "fd/2",
+    "ptmx": "pts/ptmx",
+}
 
 
-def restrict(roots: Iterable[str], pinned: Iterable[str], protected: Iterable[str]) -> None:
+def take_own_devices(shared_memory: str) -> None:
+    """Have only devices that are nobody's, and pseudo terminals of one's own.
+
+    Root could else read disks, and what is typed at other terminals.
+
+    Args:
+        shared_memory: The directory to have as /dev/shm.
+    """
+    nodes = [(f"/dev/{name}", f"/dev/{name}") for name in _NODES if os.path.exists(f"/dev/{name}")]  # noqa: PTH110
+    copies = [(place, _copy(source)) for place, source in nodes]
+    memory = _copy(shared_memory) if os.path.isdir(shared_memory) else None  # noqa: PTH112
+    kernel.call("mount", b"tmpfs", b"/dev", b"tmpfs", 0, b"mode=755,size=64k")
+    for name, target in _LINKS.items():
+        os.symlink(target, f"/dev/{name}")  # noqa: PTH211 -- strings all over
+    for place, copy in copies:
+        os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o600))
+        _put(copy, place)
+    for name in ("pts", "shm"):
+        os.mkdir(f"/dev/{name}", 0o755)  # noqa: PTH102
+    kernel.call("mount", b"devpts", b"/dev/pts", b"devpts", 0, b"mode=620,ptmxmode=666")
+    if memory is not None:
+        _put(memory, "/dev/shm")  # noqa: S108
+
+
+def restrict(
+    roots: Iterable[tuple[str, tuple[int, int] | None]],
+    pinned: Iterable[str],
+    protected: Iterable[str],
+) -> None:
     """Make everything read-only in the calling thread's own view.
 
     Args:
-        roots: Directories that stay as they are.
+        roots: Directories that stay as they are, and which they must be.
         pinned: Directories in them that cannot be renamed or removed, outermost first: else the
             way to what is protected could be replaced.
         protected: Files and directories in them that become read-only.
+
+    Raises:
+        OSError: One of them is not there any more, or another.
     """
-    copies = [(root, _copy(root)) for root in roots]
+    copies = [(root, _copy(root, identity)) for root, identity in roots]
     _make_read_only(_AT_FDCWD, "/")
     for path, copy in copies:
         _put(copy, path)
@@ -110,7 +141,7 @@ def hide(places: Iterable[str]) -> None:
     # A filesystem of our own, reachable for a moment only, in a directory that there always is.
     kernel.call("mount", b"none", b"/proc", b"tmpfs", 0, b"mode=700,size=64k")
     try:
-        os.mkdir("/proc/directory", 0)  # noqa: PTH102 -- strings all over
+        os.mkdir("/proc/directory", 0)  # noqa: PTH102
         os.close(os.open("/proc/file", os.O_CREAT | os.O_WRONLY, 0))
         for place in places:
             copy = _copy("/proc/directory" if os.path.isdir(place) else "/proc/file")  # noqa: PTH112
@@ -120,10 +151,14 @@ def hide(places: Iterable[str]) -> None:
         kernel.call("umount2", b"/proc", _MNT_DETACH)
 
 
-def _copy(path: str) -> int:
+def _copy(path: str, identity: tuple[int, int] | None = None) -> int:
     """Return a descriptor of a second mount of a place, with all below, flags unchanged."""
-    flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE
-    return kernel.call("open_tree", _AT_FDCWD, os.fsencode(path), flags)
+    place = kernel.open_path(path, identity)
+    flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE | _AT_EMPTY_PATH
+    try:
+        return kernel.call("open_tree", place, b"", flags)
+    finally:
+        os.close(place)
 
 
 def _make_read_only(directory: int, path: str) -> None:
@@ -134,6 +169,10 @@ def _make_read_only(directory: int, path: str) -> None:
 
 def _put(copy: int, path: str) -> None:
     try:
-        kernel.call("move_mount", copy, b"", _AT_FDCWD, os.fsencode(path), _MOVE_MOUNT_FROM_FD)
+        place = kernel.open_path(path)
+        try:
+            kernel.call("move_mount", copy, b"", place, b"", _BY_DESCRIPTORS)
+        finally:
+            os.close(place)
     finally:
         os.close(copy)

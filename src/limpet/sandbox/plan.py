@@ -6,12 +6,13 @@ inode, so that one which was removed and made again has another plan.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from limpet.confinement import CREDENTIALS, LimitPolicy, SandboxPolicy
-from limpet.sandbox import landlock, mounts, protected, seccomp
+from limpet.sandbox import kernel, landlock, mounts, protected, seccomp
 from limpet.sandbox.ground import Ground
 
 _SHARED_TEMP = ("/tmp", "/dev/shm")  # noqa: S108 -- what programs use
@@ -29,6 +30,11 @@ class Place(NamedTuple):
     path: str
     device: int
     inode: int
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """What tells it from another file of the same name."""
+        return self.device, self.inode
 
 
 class Plan(NamedTuple):
@@ -67,15 +73,19 @@ class Plan(NamedTuple):
             rights = on_devices | landlock.IOCTL_DEV
             devices += [landlock.Rule(path, rights) for path in ("/dev/ptmx", "/dev/pts")]
         if not self.opened:
-            return devices + [landlock.Rule(root.path, everything) for root in self.roots]
+            return devices + [_rule(root, everything) for root in self.roots]
         rules = devices + [landlock.Rule(path, landlock.READ) for path in self.readable]
+        if self.own_view:
+            # Hidden directories are empty in the view, so that all may be listed and written.
+            rules.append(landlock.Rule("/", landlock.READ_DIR))
+            return rules + [_rule(root, everything) for root in self.roots]
         # What is writable is so beneath the same entries, or whole if nothing in it is hidden.
         for root in self.roots:
             inner = [path for path in self.readable if protected.is_beneath(path, root.path)]
-            is_open = any(path == root.path for path, _ in self.opened)
-            rules += [
-                landlock.Rule(path, everything) for path in (inner if is_open else [root.path])
-            ]
+            if any(path == root.path for path, _ in self.opened):
+                rules += [landlock.Rule(path, everything) for path in inner]
+            else:
+                rules.append(_rule(root, everything))
         return rules
 
     def filter(self) -> seccomp.Filter:
@@ -118,6 +128,10 @@ class Plan(NamedTuple):
         return "loopback" if self.ground.own_network else "off"
 
 
+def _rule(place: Place, rights: int) -> landlock.Rule:
+    return landlock.Rule(place.path, rights, place.identity)
+
+
 def make(
     sandbox: SandboxPolicy,
     limits: LimitPolicy | None,
@@ -134,15 +148,20 @@ def make(
     own = [root for root in roots if root.path not in _SHARED_TEMP]
     kept = _protected(sandbox, own) if ground.can_mount else []
     hidden = _places(_hidden(sandbox))
-    opened, readable = ([], []) if ground.can_mount else _beside(hidden)
+    # A view of one's own loses sight of a file that is replaced while a command runs.
+    ruled = [one for one in hidden if not ground.can_mount or not os.path.isdir(one.path)]  # noqa: PTH112
+    opened, readable = _beside(ruled)
     is_bound = limits is None or not ground.is_root
+    pinned = protected.pins(
+        [root.path for root in outermost(roots)], [place.path for place in (*kept, *hidden)]
+    )
     return Plan(
         sandbox=sandbox,
         processes=None if is_bound or limits is None else limits.processes,
         ground=ground,
         roots=tuple(roots),
         protected=tuple(kept),
-        pinned=tuple(protected.pins(outermost(roots), [place.path for place in kept])),
+        pinned=tuple(pinned) if ground.can_mount else (),
         hidden=tuple(hidden),
         opened=tuple(opened),
         readable=tuple(readable),
@@ -150,19 +169,31 @@ def make(
     )
 
 
-def outermost(roots: Iterable[Place]) -> list[str]:
+def protected_paths(sandbox: SandboxPolicy, roots: Iterable[Place]) -> list[str]:
+    """Return the protected paths that there are, those of nested repositories included."""
+    of_git = tuple(name for name in sandbox.protect if name.startswith(".git"))
+    found: list[str] = []
+    for root in roots:
+        found += protected.existing([root.path], sandbox.protect)
+        if of_git:
+            nested = protected.repositories(root.path, root.identity)
+            found += protected.existing(nested, of_git)
+    return found
+
+
+def outermost(roots: Iterable[Place]) -> list[Place]:
     """Return the roots that lie in no other: between two mounts no file can be renamed."""
-    paths = [root.path for root in roots]
+    roots = tuple(roots)
     return [
-        path
-        for path in paths
-        if not any(protected.is_beneath(path, other) for other in paths if other != path)
+        root
+        for root in roots
+        if not any(protected.is_beneath(root.path, o.path) for o in roots if o.path != root.path)
     ]
 
 
-def workspace_roots(plan: Plan) -> list[str]:
+def workspace_roots(plan: Plan) -> list[Place]:
     """Return the writable directories that are not just temporary."""
-    return [root.path for root in plan.roots if root.path not in _SHARED_TEMP]
+    return [root for root in plan.roots if root.path not in _SHARED_TEMP]
 
 
 def _roots(sandbox: SandboxPolicy, workspace: str, inherited: Mapping[bytes, bytes]) -> list[Place]:
@@ -171,7 +202,8 @@ def _roots(sandbox: SandboxPolicy, workspace: str, inherited: Mapping[bytes, byt
         wanted += _SHARED_TEMP
         if own := inherited.get(b"TMPDIR"):
             wanted.append(os.fsdecode(own))
-    roots = _places(wanted)
+    found = dict.fromkeys(_root(path) for path in wanted)
+    roots = [root for root in found if root is not None]
     for root in roots:
         if root.path == "/":
             raise BadPlace(
@@ -179,6 +211,42 @@ def _roots(sandbox: SandboxPolicy, workspace: str, inherited: Mapping[bytes, byt
                 " below / (ToolContext.working_dir, or --cwd)"
             )
     return roots
+
+
+_led_to: dict[str, str] = {}
+"""Where a writable place was found when it was first asked for. A command that replaces it by a
+link must not be able to lead the next one elsewhere."""
+_LED_TO_AT_MOST = 65536
+
+
+def _root(path: str) -> Place | None:
+    """Return a writable place, or None if there is none.
+
+    Raises:
+        BadPlace: It leads elsewhere than it did.
+    """
+    given = os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 -- strings
+    real = os.path.realpath(given)
+    if len(_led_to) >= _LED_TO_AT_MOST:
+        _led_to.pop(next(iter(_led_to)))
+    before = _led_to.setdefault(given, real)
+    elsewhere = BadPlace(
+        f"{given} was {before}, and leads elsewhere now: if that is meant, give the path of that"
+        " place itself"
+    )
+    if real != before:
+        raise elsewhere
+    try:
+        fd = kernel.open_path(real)
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # just now
+            raise elsewhere from None
+        return None
+    try:
+        status = os.fstat(fd)
+        return Place(real, status.st_dev, status.st_ino)
+    finally:
+        os.close(fd)
 
 
 def _hidden(sandbox: SandboxPolicy) -> list[str]:
@@ -189,8 +257,7 @@ def _hidden(sandbox: SandboxPolicy) -> list[str]:
 
 
 def _protected(sandbox: SandboxPolicy, roots: list[Place]) -> list[Place]:
-    paths = protected.existing([root.path for root in roots], sandbox.protect)
-    places = _places(paths)
+    places = _places(protected_paths(sandbox, roots))
     # A link out of the roots leads to what is read-only anyway.
     return [
         place for place in places if any(protected.is_beneath(place.path, r.path) for r in roots)

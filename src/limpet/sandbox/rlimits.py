@@ -50,7 +50,8 @@ def commands(limits: LimitPolicy) -> bytes:
 
 def _values(limits: LimitPolicy) -> list[tuple[int, tuple[int, int]]]:
     """Return each kind of limit with its soft and hard value, none above this program's own."""
-    found = [(resource.RLIMIT_CORE, (0, 0))]  # a crash would write a file, or wake who does
+    # A crash would write a file, or wake a service that does: which only a limit of 1 prevents.
+    found = [(resource.RLIMIT_CORE, (1, 1))]
     for name, kind in _KINDS.items():
         if (value := getattr(limits, name)) is None:
             continue

@@ -18,6 +18,8 @@ _PR_SET_NO_NEW_PRIVS = 38
 _NEW_NAMESPACES = 0x7E02_0000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
 _NEW_TIME = 0x80
+_CLONE_PARENT = 0x8000
+"""The child would be the host's: to reap, and it never knew of it."""
 
 PRIVILEGES = frozenset(
     "acct add_key adjtimex bpf chroot clock_adjtime clock_settime delete_module fanotify_init"
@@ -47,7 +49,8 @@ ATTRIBUTES = frozenset(
     " file_setattr".split()
 )
 METADATA = MODES | TIMES | OWNERS | ATTRIBUTES
-CONNECT = frozenset(["connect"])
+CONNECT = frozenset(["connect", "listen"])
+"""Both are asked about: who listens in the jail may be connected to."""
 AFFINITY = frozenset(["sched_setaffinity"])
 
 _INTERNET = (socket.AF_INET, socket.AF_INET6)
@@ -60,14 +63,17 @@ _FAST_OPEN = 0x2000_0000
 _SET_FLAGS = 0x4008_6602, 0x4004_6602
 _SET_VERSION = 0x4008_7602, 0x4004_7602
 _PUSH_INPUT, _LINUX_CONSOLE = 0x5412, 0x541C
-_IOCTLS_DENIED = (*_SET_FLAGS, *_SET_VERSION, _PUSH_INPUT, _LINUX_CONSOLE)
+_SET_FAT_ATTRIBUTES = 0x4004_7211
+_IOCTLS_DENIED = (*_SET_FLAGS, *_SET_VERSION, _SET_FAT_ATTRIBUTES, _PUSH_INPUT, _LINUX_CONSOLE)
 _IOCTLS_OF_FILES = (0x4004_9409, 0x4020_940D, 0xC018_9436, 0x8008_6601, 0x8004_6601, 0x801C_581F)
 """Sharing blocks between two files, which needs both open, and reading a file's flags."""
-_KINDS_OF_FILESYSTEMS = 0x94, 0x58, 0x66, 0xF5
-"""All else of btrfs, XFS, ext4 and F2FS: snapshots and more, of files open for reading only."""
+_KINDS_OF_FILESYSTEMS = 0x94, 0x58, 0x66, 0xF5, 0xBC, 0xCF
+"""All else of btrfs, XFS, ext4, F2FS, bcachefs and CIFS: snapshots and more, of files open for
+reading only."""
 
 _F_SETLEASE = 1024
 _O_ACCMODE, _O_TRUNC = 0o3, 0o1000
+SET_ID = 0o6000
 _PRIO_USER = 2
 _IOPRIO_WHO_USER = 3
 _DENIED = bpf.fail(errno.EPERM)
@@ -153,7 +159,8 @@ def compile_filter(wanted: Filter) -> bytes:
         bpf.on_call(kernel.numbers(wanted.asked - AFFINITY), [bpf.answer(bpf.ASK)]),
         bpf.on_call(kernel.numbers(wanted.unsupported), [bpf.answer(_UNSUPPORTED)]),
         bpf.on_call(kernel.numbers(denied - wanted.asked), [bpf.answer(_DENIED)]),
-        _on("clone", _deny_bits(0, _NEW_NAMESPACES)),
+        _on("clone", _deny_bits(0, _NEW_NAMESPACES | _CLONE_PARENT)),
+        *([] if "chmod" in denied | wanted.asked else _no_other_users()),
         _on("unshare", _deny_bits(0, _NEW_NAMESPACES | _NEW_TIME)),
         _on("ioctl", _ioctl()),
         _on("fcntl", _deny_values(1, _F_SETLEASE)),
@@ -240,7 +247,9 @@ def _sockets(wanted: Filter) -> list[list[bpf.Op]]:
     if wanted.network == "on":
         return _open_sockets(pair, wanted)
     if wanted.network == "tcp":
-        return [_on("socketpair", pair), _on("socket", _tcp_only()), *_no_fast_open()]
+        # To listen binds to a port of the kernel's choice, past Landlock.
+        no_listen = _on("listen", [bpf.answer(_DENIED)])
+        return [_on("socketpair", pair), _on("socket", _tcp_only()), no_listen, *_no_fast_open()]
     connect = [] if "connect" in wanted.asked else [_on("connect", [bpf.answer(_DENIED)])]
     if wanted.network == "off":
         return [_on("socket socketpair", pair), *connect]
@@ -278,6 +287,17 @@ def _no_fast_open() -> list[list[bpf.Op]]:
         _on("sendto", _deny_bits(3, _FAST_OPEN)),
         _on("sendmsg", _deny_bits(2, _FAST_OPEN)),
         _on("sendmmsg", _deny_bits(3, _FAST_OPEN)),
+    ]
+
+
+def _no_other_users() -> list[list[bpf.Op]]:
+    """Let no file become one that runs as its owner: root, and outside the sandbox.
+
+    One that is made so has no content yet, and loses that with the first byte.
+    """
+    return [
+        _on("chmod fchmod", _deny_bits(1, SET_ID)),
+        _on("fchmodat fchmodat2", _deny_bits(2, SET_ID)),
     ]
 
 

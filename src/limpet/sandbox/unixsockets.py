@@ -1,4 +1,4 @@
-"""Whether a unix socket that listens belongs to a run."""
+"""Whether a unix socket that listens is one of a jail's."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import os
 import socket
 import struct
 import threading
-import time
-from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
-
-from limpet.process import table
 
 _SOCK_DIAG, _BY_FAMILY = 4, 20
 _DUMP = 0x301
@@ -23,15 +19,14 @@ _QUERY = struct.Struct("=BBHIIIII")
 _ENTRY = struct.Struct("=BBBBIII")
 _ATTRIBUTE = struct.Struct("=HH")
 _TIMEOUT_S = 2.0
-_LOOKS, _LOOK_AGAIN_S = 4, 0.004
-"""A process that is just starting a program has no environment for a moment, and so no marker."""
+_SOCKETS_AT_MOST = 65536
 
 
 class Listener(NamedTuple):
     """A socket that listens."""
 
     inode: int
-    """Its own, which /proc shows with the descriptors of who has it."""
+    """Its own, by which it is remembered."""
     name: bytes
     file: tuple[int, int] | None
     """Device and inode of the file that it is bound to."""
@@ -43,7 +38,8 @@ class Sockets:
     def __init__(self, *, is_own: bool) -> None:
         """Open a way to ask; `is_own` if the network is the jail's, and so is all in it."""
         self._is_own = is_own
-        # A kernel without it cannot tell whose a socket is: then each use of this fails.
+        self._of_jail: dict[int, None] = {}
+        # A kernel without it cannot tell which socket a file is of: then each use of this fails.
         self._diagnosis = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG)
         self._diagnosis.settimeout(_TIMEOUT_S)
         self._lock = threading.Lock()
@@ -52,10 +48,17 @@ class Sockets:
         """Give it up."""
         self._diagnosis.close()
 
+    def remember(self, inode: int) -> None:
+        """Take a socket for one of the jail's."""
+        with self._lock:
+            self._of_jail[inode] = None
+            if len(self._of_jail) > _SOCKETS_AT_MOST:
+                self._of_jail.pop(next(iter(self._of_jail)))
+
     def owner(
-        self, runs: Iterable[str], *, name: bytes | None = None, file: os.stat_result | None = None
-    ) -> Literal["nobody", "others", "runs"]:
-        """Say who listens on the socket of a name or file: only processes of the runs, or others.
+        self, *, name: bytes | None = None, file: os.stat_result | None = None
+    ) -> Literal["nobody", "others", "jail"]:
+        """Say who listens on the socket of a name or file.
 
         In a network namespace nothing is seen of those outside: they are nobody.
         """
@@ -67,13 +70,7 @@ class Sockets:
         }
         if not found:
             return "nobody"
-        if self._is_own:
-            return "runs"
-        for _ in range(_LOOKS):
-            if found <= set(_sockets_of(runs)):
-                return "runs"
-            time.sleep(_LOOK_AGAIN_S)
-        return "others"
+        return "jail" if self._is_own or found <= self._of_jail.keys() else "others"
 
     def _listeners(self) -> list[Listener]:
         """Ask the kernel for all unix sockets that listen."""
@@ -93,16 +90,6 @@ class Sockets:
                         return found
                     found.append(_listener(data[at + _HEADER.size : at + size]))
                     at += size + 3 & ~3
-
-
-def _sockets_of(runs: Iterable[str]) -> Iterator[int]:
-    for pid in table.marked(frozenset(runs)):
-        directory = f"/proc/{pid}/fd"
-        try:
-            links = [os.readlink(f"{directory}/{fd}") for fd in os.listdir(directory)]  # noqa: PTH115, PTH208
-        except OSError:
-            continue
-        yield from (int(link[8:-1]) for link in links if link.startswith("socket:["))
 
 
 def _listener(data: bytes) -> Listener:
