@@ -7,20 +7,21 @@ import inspect
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import limpet
 from limpet.attempt import Call
 from limpet.cli import main
-from limpet.sandbox import ground, jail
+from limpet.sandbox import ground, seccomp
 
 
 @pytest.fixture
 def force() -> Iterator[Callable[..., None]]:
     """Return a function that makes the kernel look other than it is."""
 
-    def put(**facts: object) -> None:
+    def put(**facts: Any) -> None:
         ground._forced.append(ground._look(os.geteuid())._replace(**facts))
 
     yield put
@@ -65,7 +66,7 @@ def test_a_kernel_that_refuses_at_the_last_moment_is_no_way_out(
     def refuse(_: object) -> int:
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(jail.seccomp, "install", refuse)
+    monkeypatch.setattr(seccomp, "install", refuse)
     with pytest.raises(limpet.SandboxUnavailable, match="cannot be set up"):
         limpet.Bash(sandbox="workspace").run_sync("touch ran", ctx=limpet.ToolContext(tmp_path))
     assert not (tmp_path / "ran").exists()

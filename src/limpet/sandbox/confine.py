@@ -57,7 +57,7 @@ class Confinement:
             raise SandboxUnavailable(
                 error.errno, f"the sandbox cannot be set up: {error.strerror}"
             ) from error
-        self._before = self._snapshot()
+        self._before = protected.snapshot(self._plan.watched)
 
     def _make_plan(self, workspace: str, inherited: Mapping[bytes, bytes]) -> plan.Plan:
         if self._sandbox.mode == "read-only" and not self._sandbox.hide:
@@ -132,17 +132,12 @@ class Confinement:
         denied = denials.find(output, cwd, self._plan)
         return replace(report, changed=changed, denials=denied) if changed or denied else report
 
-    def _snapshot(self) -> dict[str, object]:
-        if self._sandbox.mode != "workspace":
-            return {}
-        roots = plan.workspace_roots(self._plan)
-        return protected.snapshot(plan.protected_paths(self._sandbox, roots))
-
     def _changes(self) -> tuple[Change, ...]:
         """Return which protected files the run has changed, or something since the last run."""
         if self._sandbox.mode != "workspace":
             return ()
-        after = self._snapshot()
+        workspace = plan.workspace_roots(self._plan)
+        after = protected.snapshot(plan.protected_paths(self._sandbox, workspace))
         changed = protected.changes(self._before, after)
         roots = self._plan.roots
         if (last := _last_seen.pop(roots, None)) is not None:

@@ -46,8 +46,10 @@ class Plan(NamedTuple):
     ground: Ground
     roots: tuple[Place, ...]
     """Writable, temporary places included."""
+    watched: tuple[str, ...]
+    """Protected names that there are in them."""
     protected: tuple[Place, ...]
-    """Read-only all the same, if the kernel can."""
+    """Those that are read-only, if the kernel can do that."""
     pinned: tuple[str, ...]
     hidden: tuple[Place, ...]
     opened: tuple[tuple[str, int], ...]
@@ -146,7 +148,8 @@ def make(
     """
     roots = _roots(sandbox, workspace, inherited) if sandbox.mode == "workspace" else []
     own = [root for root in roots if root.path not in _SHARED_TEMP]
-    kept = _protected(sandbox, own) if ground.can_mount else []
+    watched = protected_paths(sandbox, own)
+    kept = _within(own, watched) if ground.can_mount else []
     hidden = _places(_hidden(sandbox))
     # A view of one's own loses sight of a file that is replaced while a command runs.
     ruled = [one for one in hidden if not ground.can_mount or not os.path.isdir(one.path)]  # noqa: PTH112
@@ -160,6 +163,7 @@ def make(
         processes=None if is_bound or limits is None else limits.processes,
         ground=ground,
         roots=tuple(roots),
+        watched=tuple(watched),
         protected=tuple(kept),
         pinned=tuple(pinned) if ground.can_mount else (),
         hidden=tuple(hidden),
@@ -256,11 +260,12 @@ def _hidden(sandbox: SandboxPolicy) -> list[str]:
     return wanted
 
 
-def _protected(sandbox: SandboxPolicy, roots: list[Place]) -> list[Place]:
-    places = _places(protected_paths(sandbox, roots))
-    # A link out of the roots leads to what is read-only anyway.
+def _within(roots: list[Place], paths: list[str]) -> list[Place]:
+    """Return what paths lead to; a link out of the roots leads to what is read-only anyway."""
     return [
-        place for place in places if any(protected.is_beneath(place.path, r.path) for r in roots)
+        place
+        for place in _places(paths)
+        if any(protected.is_beneath(place.path, root.path) for root in roots)
     ]
 
 

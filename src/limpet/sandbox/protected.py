@@ -14,6 +14,7 @@ from limpet.result import Change
 
 _ENTRIES_AT_MOST = 1000
 """Of one directory with all below; beyond that a change may go unseen."""
+_SMALL_DIRECTORY = 16384
 _DEEPEST, _VISITED_AT_MOST, _KEPT_S = 4, 4000, 60.0
 """How far nested repositories are looked for, and for how long what was found serves."""
 _NOT_LOOKED_INTO = frozenset(["node_modules", ".venv", "venv", "__pycache__", ".tox", "target"])
@@ -24,9 +25,10 @@ def existing(roots: Iterable[str], names: tuple[str, ...]) -> list[str]:
     tops = _tops(names)
     found: list[str] = []
     for root in roots:
+        entries = _entries(root)
         for top, inner in tops:
             path = f"{root}/{top}"
-            if not os.path.lexists(path):
+            if top not in entries if entries is not None else not _is_there(path):
                 continue
             if not inner or not os.path.isdir(path) or os.path.islink(path):  # noqa: PTH112, PTH114
                 # A file or a link where a directory should be leads to others of its kind.
@@ -34,6 +36,16 @@ def existing(roots: Iterable[str], names: tuple[str, ...]) -> list[str]:
             for rest in inner:
                 found += _matches(path, rest)
     return found
+
+
+def _entries(root: str) -> set[str] | None:
+    """Return what there is in a directory; None if it is so large that asking by name is faster."""
+    try:
+        if os.stat(root).st_size > _SMALL_DIRECTORY:
+            return None
+        return set(os.listdir(root))  # noqa: PTH208 -- strings are wanted
+    except OSError:
+        return set()
 
 
 @functools.lru_cache(maxsize=16)
@@ -48,9 +60,15 @@ def _tops(names: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
 
 def _matches(directory: str, name: str) -> Iterable[str]:
     if "*" in name:
+        if not _is_there(f"{directory}/{name.partition('/*')[0]}"):
+            return []
         return glob.iglob(f"{glob.escape(directory)}/{name}", include_hidden=True)  # noqa: PTH207
     path = f"{directory}/{name}"
-    return [path] if os.path.lexists(path) else []
+    return [path] if _is_there(path) else []
+
+
+def _is_there(path: str) -> bool:
+    return os.access(path, os.F_OK, follow_symlinks=False)  # without the price of an exception
 
 
 def repositories(root: str, identity: tuple[int, int]) -> tuple[str, ...]:
