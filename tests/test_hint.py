@@ -25,6 +25,9 @@ PLAIN = Ending(
     reading=None,
     pipe_codes=(),
     survivors=(),
+    limits=None,
+    cpu_s=0.0,
+    sandbox=None,
 )
 
 

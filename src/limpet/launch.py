@@ -118,9 +118,8 @@ def _launch(
     prelude = None
     if confinement is not None:
         confinement.prepare(environment)
-    wants_report = policy.persist_cwd or "|" in request.command
-    if wants_report or is_confined:
-        prelude = Prelude(environment, gated=is_confined, reports=wants_report)
+    if policy.persist_cwd or "|" in request.command:
+        prelude = Prelude(environment, inherited=is_confined)
         opened.append(prelude)
     stdin = AnonymousFile(request.stdin) if isinstance(request.stdin, bytes) else None
     write_ends: list[int] = []
@@ -133,21 +132,20 @@ def _launch(
             pipes.append(Pipe(read_end, stream, secrets))
             opened.append(pipes[-1])
 
-        def start() -> int:
-            return spawn.start(
-                shell,
-                arguments,
-                environment=environment.entries(),
-                cwd=request.cwd,
-                stdin=stdin.rewound() if stdin is not None else _descriptor(request.stdin),
-                stdout=write_ends[0],
-                stderr=write_ends[-1],
-                keep=_kept(prelude, script) if is_confined else (),
-            )
-
         started_s = time.monotonic()
         since_ticks = table.now_ticks()
-        pid = confinement.start(start, reap.kill_child) if confinement is not None else start()
+        pid = spawn.start(
+            shell,
+            arguments,
+            environment=environment.entries(),
+            cwd=request.cwd,
+            stdin=stdin.rewound() if stdin is not None else _descriptor(request.stdin),
+            stdout=write_ends[0],
+            stderr=write_ends[-1],
+            keep=_kept(prelude, script) if is_confined else (),
+            steps=confinement.steps() if confinement is not None else (),
+            by=confinement.starter if confinement is not None else None,
+        )
     finally:
         for end in write_ends:
             os.close(end)
@@ -155,15 +153,13 @@ def _launch(
             stdin.close()
     child = reap.Child(pid, run_id, since_ticks)
     reap.register(child)
-    if prelude is not None:
-        prelude.let_through(b"" if confinement is None else confinement.first_commands)
     return Launched(child, started_s, pipes, prelude, script, confinement)
 
 
 def _kept(prelude: Prelude | None, script: AnonymousFile | None) -> tuple[int, ...]:
     """Return what a shell inherits that cannot open our files by their path."""
     scripts = () if script is None else (script.fd,)
-    return scripts if prelude is None else scripts + prelude.inherited
+    return scripts if prelude is None else scripts + prelude.kept
 
 
 def _descriptor(stdin: bytes | int | None) -> int | None:

@@ -16,7 +16,7 @@ from limpet.sandbox import denials, ground, plan
 
 
 def _run(command: str, tmp_path: Path, **policy: object) -> limpet.Result:
-    bash = limpet.Bash(rules="none", **policy)
+    bash = limpet.Bash(limpet.Policy(rules="none", **policy))  # type: ignore[arg-type]
     return bash.run_sync(command, ctx=limpet.ToolContext(tmp_path))
 
 

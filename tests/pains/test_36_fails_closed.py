@@ -21,7 +21,7 @@ from limpet.sandbox import ground, seccomp
 def force() -> Iterator[Callable[..., None]]:
     """Return a function that makes the kernel look other than it is."""
 
-    def put(**facts: Any) -> None:
+    def put(**facts: Any) -> None:  # noqa: ANN401 -- any of its fields
         ground._forced.append(ground._look(os.geteuid())._replace(**facts))
 
     yield put

@@ -38,13 +38,6 @@ NON_INTERACTIVE = {
     b"NO_COLOR": b"1",
 }
 _FORCED_COLOUR = (b"FORCE_COLOR", b"CLICOLOR_FORCE")
-_READ_ONLY_IN_BASH = (b"SHELLOPTS", b"BASHOPTS")
-_BEFORE_THE_PRELUDE = (
-    # bash reads no prelude, or something before it
-    b"POSIXLY_CORRECT", b"POSIX_PEDANTIC", b"SSH_CLIENT", b"SSH2_CLIENT", *_READ_ONLY_IN_BASH,
-    # the C library loads code, or what it takes for a locale
-    b"GCONV_PATH", b"LOCPATH",
-)  # fmt: skip
 _OF_ONE_RUN = (MARKER, b"PWD")
 
 _CORE = frozenset(
@@ -89,13 +82,9 @@ def check_variables(variables: Mapping[str, str]) -> dict[bytes, bytes]:
 class ChildEnvironment:
     """The environment of one run: what it has in common with others, and what is its own."""
 
-    def __init__(
-        self, common: _Common, own: dict[bytes, bytes], given: Iterable[bytes] = ()
-    ) -> None:
+    def __init__(self, common: _Common, own: dict[bytes, bytes]) -> None:
         self._common = common
         self._own = own
-        self._given = given
-        self._left_out: frozenset[bytes] = frozenset()
 
     def get(self, name: bytes) -> bytes | None:
         """Return the value of a variable, if it is set."""
@@ -105,37 +94,13 @@ class ChildEnvironment:
         """Set a variable for this run."""
         self._own[name] = value
 
-    def take_late(self) -> dict[bytes, bytes]:
-        """Take out what could act on the shell before it has read anything, and return it.
-
-        That is what the linker, the C library and bash itself obey at once, and all that the call
-        gave. What bash could not set itself is not returned, or not taken out.
-        """
-        given = {name for name in self._given if _is_identifier(name) and name != b"BASH_ENV"}
-        self._left_out = self._common.late | {name for name in self._own if _is_late(name)} | given
-        late = {name: self.get(name) for name in self._left_out if name not in _READ_ONLY_IN_BASH}
-        for name in self._left_out:
-            self._own.pop(name, None)
-        return {name: value for name, value in late.items() if value is not None}
-
     def entries(self) -> list[bytes]:
         """Return all as `NAME=value`, each name once."""
         own = [name + b"=" + value for name, value in self._own.items()]
-        hidden = self._own.keys() | self._left_out if self._left_out else self._own.keys()
-        if hidden.isdisjoint(self._common.variables):
+        if self._own.keys().isdisjoint(self._common.variables):
             return self._common.entries + own
         others = self._common.variables.items()
-        return [name + b"=" + value for name, value in others if name not in hidden] + own
-
-
-def _is_late(name: bytes) -> bool:
-    """True if a variable acts on a shell before it has read anything."""
-    is_linkers = name.startswith(b"LD_") and _is_identifier(name)
-    return is_linkers or name in _BEFORE_THE_PRELUDE
-
-
-def _is_identifier(name: bytes) -> bool:
-    return name.isascii() and name.decode().isidentifier()
+        return [name + b"=" + value for name, value in others if name not in self._own] + own
 
 
 def build(
@@ -155,13 +120,12 @@ def build(
         cwd: Where the command starts; bash keeps a symbolic path only if PWD names it.
     """
     own = {b"PWD": os.fsencode(cwd)}
-    given = check_variables(extra) if extra else {}
-    own.update(given)
+    if extra:
+        own.update(check_variables(extra))
     # Nested runs carry the ids of all around them, so that each is found by the outermost too.
     outer = inherited.get(MARKER)
     own[MARKER] = b"%b/%b" % (outer, run_id.encode()) if outer else run_id.encode()
-    given.pop(MARKER, None)
-    return ChildEnvironment(_find_common(policy, inherited), own, given)
+    return ChildEnvironment(_find_common(policy, inherited), own)
 
 
 class _Common(NamedTuple):
@@ -171,8 +135,6 @@ class _Common(NamedTuple):
     inherited: Mapping[bytes, bytes]
     variables: dict[bytes, bytes]
     entries: list[bytes]
-    late: frozenset[bytes]
-    """Names that a confined shell must not begin with."""
 
 
 _last_common: _Common | None = None
@@ -189,8 +151,7 @@ def _find_common(policy: EnvironmentPolicy, inherited: Mapping[bytes, bytes]) ->
     variables.update(NON_INTERACTIVE)
     variables.update(check_variables(policy.set))
     entries = [name + b"=" + value for name, value in variables.items()]
-    late = frozenset(filter(_is_late, variables))
-    _last_common = _Common(policy, dict(inherited), variables, entries, late)
+    _last_common = _Common(policy, dict(inherited), variables, entries)
     return _last_common
 
 

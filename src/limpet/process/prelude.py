@@ -1,15 +1,13 @@
 """What bash reads before the command, and what it reports after it, both beside the output.
 
-`bash -c COMMAND` first reads the file that BASH_ENV names. A prelude there hides itself again, so
-that COMMAND itself reaches bash untouched. It is used for two things:
+`bash -c COMMAND` first reads the file that BASH_ENV names. A prelude there sets an EXIT trap and
+hides itself again, so that COMMAND itself reaches bash untouched. The trap reports the exit codes
+of the last pipeline and the working directory. A command that replaces the trap, or the shell by
+`exec`, reports nothing.
 
-- The report: an EXIT trap tells the exit codes of the last pipeline and the working directory. A
-  command that replaces the trap, or the shell by `exec`, reports nothing.
-- The gate: bash waits for its prelude, and so begins only when it is let through.
-
-Without a gate both files are anonymous and belong to this process: the shell opens them by
-/proc/<pid>/fd/<n>, so nothing is inherited and nothing touches a disk. From a sandbox that way is
-closed; there the shell inherits them.
+Both files are anonymous and belong to this process: the shell opens them by /proc/<pid>/fd/<n>, so
+nothing is inherited and nothing touches a disk. From a sandbox that way is closed; there the shell
+inherits them.
 """
 
 from __future__ import annotations
@@ -33,6 +31,10 @@ class AnonymousFile:
         else:
             self.fd = os.memfd_create("limpet")
             self.path = f"/dev/fd/{self.fd}" if inherited else f"/proc/{os.getpid()}/fd/{self.fd}"
+        self.write(content)
+
+    def write(self, content: bytes) -> None:
+        """Add to the file."""
         remaining = memoryview(content)
         while remaining:
             remaining = remaining[os.write(self.fd, remaining) :]
@@ -78,51 +80,34 @@ _TRAP = (
 
 
 _LONGEST_CODE = 3
-_MOST_AT_ONCE = 16384
-"""What a pipe takes without anybody reading, with room for more; a longer prelude is a file."""
 
 
 class Prelude:
     """The prelude of one run and the report it asks for."""
 
-    def __init__(
-        self, environment: ChildEnvironment, *, gated: bool = False, reports: bool = True
-    ) -> None:
-        """Make the files and point the environment's BASH_ENV at the prelude.
+    def __init__(self, environment: ChildEnvironment, *, inherited: bool = False) -> None:
+        """Make both files and point the environment's BASH_ENV at the prelude.
 
         Args:
             environment: Of the shell.
-            gated: Whether the shell is to wait for `let_through`; it must inherit `inherited`.
-            reports: Whether it is to report at its end.
+            inherited: Whether the shell must inherit `kept`, as it cannot open our descriptors.
         """
-        self.inherited: tuple[int, ...] = ()
-        self._gate: Gate | None = None
-        self._script: AnonymousFile | None = None
-        self._report = ReportFile(inherited=gated) if reports else None
+        self._report = ReportFile(inherited=inherited)
         try:
-            late = environment.take_late() if gated else {}
-            lines = self._lines(environment.get(b"BASH_ENV"), late)
-            if gated:
-                if len(lines) > _MOST_AT_ONCE:
-                    self._script = AnonymousFile(lines, inherited=True)
-                    lines = b". %b\nexec %d<&-\n" % (self._script.path.encode(), self._script.fd)
-                self._gate = Gate(lines)
-                kept = (self._gate, self._report, self._script)
-                self.inherited = tuple(file.fd for file in kept if file is not None)
-            else:
-                self._script = AnonymousFile(lines)
+            lines = self._lines(environment.get(b"BASH_ENV"))
+            self._script = AnonymousFile(lines, inherited=inherited)
+            if inherited:
+                self._script.write(b"exec %d<&-\n" % self._script.fd)
         except BaseException:
-            self.close()
+            self._report.close()
             raise
-        file = self._gate or self._script
-        environment.set(b"BASH_ENV", os.fsencode(file.path if file is not None else ""))
+        self.kept = (self._script.fd, self._report.fd)
+        environment.set(b"BASH_ENV", os.fsencode(self._script.path))
 
-    def _lines(self, users_own: bytes | None, late: dict[bytes, bytes]) -> bytes:
+    def _lines(self, users_own: bytes | None) -> bytes:
         import shlex
 
-        lines = []
-        if self._report is not None:
-            lines.append(f"trap {shlex.quote(_TRAP % self._report.target)} EXIT")
+        lines = [f"trap {shlex.quote(_TRAP % self._report.target)} EXIT"]
         if users_own is None:
             lines.append("unset BASH_ENV")
         else:
@@ -131,21 +116,10 @@ class Prelude:
             lines.append('eval "__limpet=\\"$BASH_ENV\\""')
             lines.append('if [ -r "$__limpet" ]; then . "$__limpet"; fi')
             lines.append("unset __limpet")
-        # Some cannot be set, which is no news; POSIXLY_CORRECT, last, would make that fatal.
-        for name in sorted(late, key=lambda name: (name.startswith(b"POSIX"), name)):
-            value = shlex.quote(os.fsdecode(late[name]))
-            lines.append(f"export {os.fsdecode(name)}={value} 2>/dev/null")
         return os.fsencode("\n".join(lines) + "\n")
-
-    def let_through(self, first: bytes) -> None:
-        """Let a shell begin that waits at the gate, with some commands of its own."""
-        if self._gate is not None:
-            self._gate.let_through(first)
 
     def report(self) -> Report | None:
         """Return what the shell reported at its end, if it did."""
-        if self._report is None:
-            return None
         *codes, cwd = self._report.read().split(b"\0")
         # Whatever the command wrote there itself is no report.
         if not cwd or not all(code.isdigit() and len(code) <= _LONGEST_CODE for code in codes):
@@ -153,44 +127,9 @@ class Prelude:
         return Report(os.fsdecode(cwd.removesuffix(b"\n")), tuple(map(int, codes)))
 
     def close(self) -> None:
-        """Give the files up."""
-        for file in (self._gate, self._script, self._report):
-            if file is not None:
-                file.close()
-
-
-class Gate:
-    """A pipe at which a shell waits that was told to read it first.
-
-    It closes the pipe itself as it goes through. If this program dies meanwhile, the shell goes on
-    with no prelude, still inside whatever it was started in.
-    """
-
-    def __init__(self, lines: bytes) -> None:
-        self.fd, self._write_end = os.pipe()
-        self._lines = lines + b"exec %d<&-\n" % self.fd
-        self.path = f"/dev/fd/{self.fd}"
-        self._is_open = True
-
-    def let_through(self, first: bytes) -> None:
-        """Give the shell what it waits for."""
-        os.close(self.fd)
-        self.fd = -1
-        try:
-            os.set_blocking(self._write_end, False)
-            os.write(self._write_end, first + self._lines)
-        except BrokenPipeError:
-            pass  # it has ended already
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        """Give the pipe up."""
-        if self._is_open:
-            self._is_open = False
-            if self.fd >= 0:
-                os.close(self.fd)
-            os.close(self._write_end)
+        """Give both files up."""
+        self._script.close()
+        self._report.close()
 
 
 class ReportFile:

@@ -132,14 +132,6 @@ def kill_now(child: Child) -> None:
     give_up(child.pid)
 
 
-def kill_child(pid: int) -> None:
-    """Kill a child that has not begun, and reap it."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    with suppress(ChildProcessError):
-        os.waitpid(pid, 0)
-
-
 def kill_group(leader: int, signum: signal.Signals) -> None:
     """Signal the group of a shell that is still ours to reap."""
     if not _is_ours(leader):

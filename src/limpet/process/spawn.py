@@ -6,11 +6,14 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from limpet.process.env import host_environment
+
+if TYPE_CHECKING:
+    from limpet.process.steps import Step
 
 if sys.version_info < (3, 15):
     from _posixsubprocess import fork_exec
@@ -49,6 +52,8 @@ def start(
     stdout: int,
     stderr: int,
     keep: tuple[int, ...] = (),
+    steps: Sequence[Step] = (),
+    by: Callable[[Callable[[], int]], int] | None = None,
 ) -> int:
     """Start a program in a session of its own and return its pid.
 
@@ -65,11 +70,12 @@ def start(
         stdout: A descriptor to write to.
         stderr: A descriptor to write to.
         keep: Further descriptors that it has too, under the same numbers.
+        steps: What the child does first.
+        by: With steps, has another thread start it, and returns what that returns.
 
     Raises:
         OSError: It could not be started; nothing is left behind.
     """
-    run = _by_fork_exec if _HAS_FORK_EXEC else _by_popen
     null = os.open(os.devnull, os.O_RDONLY) if stdin is None else -1
     # What this thread blocks, the command would have blocked too, and could neither be ended
     # politely nor trap it. What waits to be delivered to us must not be by the way.
@@ -77,8 +83,13 @@ def start(
     if blocked and not signal.sigpending():
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
-        source = null if stdin is None else stdin
-        return run(program, argv, environment, cwd, (source, stdout, stderr), keep)
+        streams = (null if stdin is None else stdin, stdout, stderr)
+        if steps:
+            from limpet.process import steps as steps_first  # ctypes, for those who need it
+
+            return steps_first.start(program, argv, environment, cwd, streams, keep, steps, by)
+        run = _by_fork_exec if _HAS_FORK_EXEC else _by_popen
+        return run(program, argv, environment, cwd, streams, keep)
     finally:
         if blocked:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)

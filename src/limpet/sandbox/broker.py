@@ -21,7 +21,8 @@ import struct
 import threading
 from collections.abc import Callable, Iterable
 
-from limpet.sandbox import kernel, protected, seccomp
+from limpet.process import kernel
+from limpet.sandbox import protected, seccomp
 from limpet.sandbox.notify import Call, Caller, answer, receive, signed
 from limpet.sandbox.unixsockets import Sockets
 

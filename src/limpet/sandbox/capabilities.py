@@ -6,7 +6,7 @@ import os
 import struct
 from contextlib import suppress
 
-from limpet.sandbox import kernel
+from limpet.process import kernel
 
 SYS_ADMIN = 21
 _PR_SET_NO_NEW_PRIVS = 38

@@ -7,6 +7,8 @@ import os
 import time
 from contextlib import suppress
 
+from limpet.process.steps import Step
+
 _ROOT = "/sys/fs/cgroup"
 _TRIES, _TRY_AGAIN_S = 20, 0.002
 
@@ -15,8 +17,7 @@ class ProcessCap:
     """A control group with a limit on how many tasks it has.
 
     Version 1 takes single threads, so that the thread that starts commands is put in once and all
-    of them are born there. Version 2 takes whole processes, so each command is put in while it
-    waits to begin.
+    of them are born there. Version 2 takes whole processes, so each puts itself in as a first step.
     """
 
     def __init__(self, limit: int) -> None:
@@ -28,10 +29,14 @@ class ProcessCap:
         parent, self.takes_threads = _parent()
         _sweep(parent)
         self._path = os.path.join(parent, f"limpet-{os.getpid()}-{os.urandom(4).hex()}")
+        self._entrance: int | None = None
         os.mkdir(self._path, 0o755)  # noqa: PTH102 -- a string
         try:
-            # One more for the thread that starts commands, and one for the next such.
-            _write(self._path, "pids.max", limit + (2 if self.takes_threads else 0))
+            # One more for the thread that starts commands.
+            _write(self._path, "pids.max", limit + (1 if self.takes_threads else 0))
+            if not self.takes_threads:
+                procs = os.path.join(self._path, "cgroup.procs")
+                self._entrance = os.open(procs, os.O_WRONLY | os.O_CLOEXEC)
         except OSError:
             self.close()
             raise
@@ -40,12 +45,15 @@ class ProcessCap:
         """Put a thread in, and all that it will start; version 1 only."""
         _write(self._path, "tasks", tid)
 
-    def add_process(self, pid: int) -> None:
-        """Put a process in."""
-        _write(self._path, "cgroup.procs", pid)
+    def steps(self) -> list[Step]:
+        """Return what a child has to do to get in."""
+        return [] if self._entrance is None else [("write", (self._entrance, b"0", 1))]
 
     def close(self) -> None:
         """Remove the group; while survivors are in it, it stays with them for a later sweep."""
+        if self._entrance is not None:
+            os.close(self._entrance)
+            self._entrance = None
         for _ in range(_TRIES):
             try:
                 os.rmdir(self._path)  # noqa: PTH106 -- a string

@@ -17,6 +17,7 @@ from limpet.result import Change, SandboxReport
 from limpet.sandbox import denials, ground, jail, plan, promises, protected, rlimits
 
 if TYPE_CHECKING:
+    from limpet.process.steps import Step
     from limpet.sandbox.jail import Jail
 
 MARKER = b"LIMPET_SANDBOX"
@@ -43,8 +44,6 @@ class Confinement:
         self._ground = ground.look()
         self._jail: Jail | None = None
         self._before: dict[str, object] = {}
-        self.first_commands = b""
-        """What the shell has to do itself before anything else."""
         if sys.platform != "linux" and self._limits is not None:
             raise SandboxUnavailable("limits need Linux; nothing ran. Give the policy none")
         if self._sandbox.mode == "off":
@@ -99,24 +98,15 @@ class Confinement:
             if environment.get(name) is None:
                 environment.set(name, value)
 
-    def start(self, work: Callable[[], int], on_failure: Callable[[int], object]) -> int:
-        """Start a process that waits at its gate, by calling `work`; return its pid.
+    def steps(self) -> list[Step]:
+        """Return what the run's first process has to do before it becomes a shell."""
+        limits = () if self._limits is None else rlimits.steps(self._limits)
+        return [*limits, *(() if self._jail is None else self._jail.steps)]
 
-        Raises:
-            OSError: It could not be started, or not be confined: then `on_failure` was called with
-                its pid.
-        """
-        pid = work() if self._jail is None else self._jail.start(work, on_failure)
-        if self._limits is not None:
-            try:
-                rlimits.apply(pid, self._limits)
-            except PermissionError:
-                # Inside another sandbox nobody sets another's limits; the shell can set its own.
-                self.first_commands = rlimits.commands(self._limits)
-            except OSError:
-                on_failure(pid)
-                raise
-        return pid
+    @property
+    def starter(self) -> Callable[[Callable[[], int]], int] | None:
+        """Who is to start that process; None is whoever asks."""
+        return None if self._jail is None else self._jail.start
 
     def leave(self) -> None:
         """Note that the run has ended, or that it never began."""

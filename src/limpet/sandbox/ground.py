@@ -8,7 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
-from limpet.sandbox import capabilities, cgroup, kernel, landlock, mounts, seccomp
+from limpet.process import steps
+from limpet.sandbox import capabilities, cgroup, landlock, mounts, seccomp
 
 
 class Ground(NamedTuple):
@@ -41,7 +42,7 @@ def _look(user: int) -> Ground:
     """Look, once for each user that this program is."""
     del user
     is_root = os.getuid() == 0
-    if kernel.machine() is None:
+    if not steps.can_be_made():
         return Ground(0, False, False, False, False, is_root)
     has_seccomp = seccomp.is_available()
     is_admin = bool(capabilities.effective() >> capabilities.SYS_ADMIN & 1)

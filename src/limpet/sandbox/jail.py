@@ -1,11 +1,10 @@
 """A jailed thread: what it starts is confined, and it itself is out of reach of what it started.
 
-Landlock, seccomp, capabilities and mounts are attributes of a thread that what it starts inherits.
-One thread of each plan is kept, confined by all of these but for the Landlock domain: whoever is in
-one domain with a thread of this program could signal it by its id, which ends the whole program,
-and read its memory and environment through /proc. So for each command the kept thread has had
-another one made, which enters a domain of its own, starts the command and ends. The command waits
-at its gate (`process/prelude.py`) until that thread is gone.
+Landlock, seccomp, capabilities and namespaces are attributes of a thread that what it starts
+inherits. One thread of each plan is kept, confined by all of these but for the Landlock domain:
+whoever is in one domain with a thread of this program could signal it by its id, which ends the
+whole program, and read its memory and environment through /proc. So each command enters a domain
+of its own, as a step before it becomes a shell (`process/steps.py`).
 """
 
 from __future__ import annotations
@@ -17,13 +16,12 @@ import os
 import queue
 import tempfile
 import threading
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from typing import Generic, TypeVar
 
 from limpet.process import spawn
-from limpet.sandbox import capabilities, kernel, landlock, mounts, seccomp
+from limpet.process.steps import Step
+from limpet.sandbox import capabilities, landlock, mounts, seccomp
 from limpet.sandbox.broker import Broker
 from limpet.sandbox.cgroup import ProcessCap
 from limpet.sandbox.plan import Plan, outermost
@@ -32,48 +30,34 @@ from limpet.sandbox.unixsockets import Sockets
 KEPT_AT_MOST = 16
 """Idle jails that are kept; the one that was used longest ago is given up first."""
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108
-_SPARES = 4
-"""How many threads are made ready at a time."""
 _START_S = 10.0
 """How long a jail may take to be ready: a mount table may be long."""
 _END_S = 1.0
 """How long the kept thread may take to end."""
-_GONE_S = 10.0
-"""How long a thread that has started a command may take to end, however busy the machine is."""
-
-_Answer = TypeVar("_Answer")
 
 
-class _Job(Generic[_Answer]):
-    """Something to do in the jail, once."""
+class _Job:
+    """The start of one process, to be made by the kept thread."""
 
-    def __init__(self, work: Callable[[], _Answer]) -> None:
+    def __init__(self, work: Callable[[], int]) -> None:
         self._work = work
         self._done = threading.Lock()
         self._done.acquire()
-        self._answer: _Answer
+        self._pid = 0
         self._error: BaseException | None = None
-        self.tid = 0
 
-    def do(self, tid: int) -> None:
-        self.tid = tid
+    def do(self) -> None:
         try:
-            self._answer = self._work()
+            self._pid = self._work()
         except BaseException as error:
             self._error = error
         self._done.release()
 
-    def fail(self, tid: int, error: OSError) -> None:
-        self.tid = tid
-        self._error = error
-        self._done.release()
-
-    def result(self) -> _Answer:
-        if not self._done.acquire(timeout=_START_S):
-            raise TimeoutError(errno.ETIMEDOUT, "the sandbox does not answer")
+    def result(self) -> int:
+        self._done.acquire()
         if self._error is not None:
             raise self._error
-        return self._answer
+        return self._pid
 
 
 class Jail:
@@ -86,11 +70,7 @@ class Jail:
             OSError: The kernel refuses.
         """
         self._plan = plan
-        self._jobs: queue.SimpleQueue[_Job[int] | None] = queue.SimpleQueue()
-        self._wanted: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._spares = 0
-        """Threads that wait for a job and that nobody has counted on yet."""
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self.users = 0
         """Runs that have got this jail and not left it; counted under the lock of all jails."""
         self._opened = ExitStack()
@@ -113,9 +93,8 @@ class Jail:
             self._start()
             if self._listener is not None and self._sockets is not None:
                 self._listen(self._listener, self._sockets)
-            self.have_some_ready()
         except BaseException:
-            self._wanted.put(0)
+            self._jobs.put(None)
             self._opened.close()
             if self._sockets is not None:
                 self._sockets.close()
@@ -140,7 +119,8 @@ class Jail:
                 ready.put(error)
                 return
             ready.put(None)
-            self._start_as_wanted()
+            while (job := self._jobs.get()) is not None:
+                job.do()
 
         self._thread = threading.Thread(target=live, name="limpet-jail", daemon=True)
         self._thread.start()
@@ -203,81 +183,23 @@ class Jail:
         )
         self._opened.callback(self._ruleset.close)
 
-    def _start_as_wanted(self) -> None:
-        while count := self._wanted.get():
-            for _ in range(count):
-                try:
-                    _thread.start_new_thread(self._take_one, ())
-                except RuntimeError:
-                    # The jail has as many processes as it may, or this program as many threads.
-                    self._fail_one()
+    @property
+    def steps(self) -> list[Step]:
+        """What a process that is started here has to do before anything else."""
+        return [
+            *(self._cap.steps() if self._cap is not None else ()),
+            *(self._ruleset.steps() if self._ruleset is not None else ()),
+        ]
 
-    def _fail_one(self) -> None:
-        with self._lock:
-            is_spare = self._spares > 0
-            self._spares -= is_spare
-        if not is_spare and (job := self._jobs.get()) is not None:
-            job.fail(0, BlockingIOError(errno.EAGAIN, "no more processes"))
-
-    def _take_one(self) -> None:
-        """Enter a domain, do one job, end."""
-        tid = _thread.get_native_id()
-        try:
-            if self._ruleset is not None:
-                self._ruleset.restrict_thread()
-        except OSError as error:
-            if (job := self._jobs.get()) is not None:
-                job.fail(tid, error)
-            return
-        if (job := self._jobs.get()) is not None:
-            job.do(tid)
-
-    def start(self, work: Callable[[], int], on_failure: Callable[[int], object]) -> int:
+    def start(self, work: Callable[[], int]) -> int:
         """Start a process by calling `work` in the jail, and return its pid.
-
-        When this returns, the thread that was in one domain with it is gone; until then the process
-        must not begin. If that fails, `on_failure` is to end it.
 
         Raises:
             OSError: It could not be started.
         """
-        with self._lock:
-            has_spare = self._spares > 0
-            self._spares -= has_spare
-        if not has_spare:
-            self._wanted.put(1)
         job = _Job(work)
         self._jobs.put(job)
-        pid = job.result()
-        try:
-            self._await_end(job.tid)
-            if self._cap is not None and not self._cap.takes_threads:
-                self._cap.add_process(pid)
-        except OSError:
-            on_failure(pid)
-            raise
-        return pid
-
-    def have_some_ready(self) -> None:
-        """Have threads wait for the next commands."""
-        # To start a thread takes a moment, in which this program's others wait: so not each time.
-        with self._lock:
-            wanted = 0 if self._spares else _SPARES
-            self._spares += wanted
-        if wanted:
-            self._wanted.put(wanted)
-
-    @staticmethod
-    def _await_end(tid: int) -> None:
-        until_s = time.monotonic() + _GONE_S
-        while kernel.thread_is_alive(tid):
-            if time.monotonic() > until_s:
-                raise TimeoutError(errno.ETIMEDOUT, "a thread of the sandbox does not end")
-
-    @property
-    def caps_processes(self) -> bool:
-        """Whether the number of processes is limited beyond the user's own limit."""
-        return self._cap is not None
+        return job.result()
 
     def let_go(self) -> None:
         """Close a forked child's copy of the listener: else nobody would answer, yet not fail."""
@@ -286,9 +208,7 @@ class Jail:
 
     def close(self) -> None:
         """End the threads; what they started goes on as it is."""
-        self._wanted.put(0)
-        for _ in range(self._spares):
-            self._jobs.put(None)
+        self._jobs.put(None)
         self._thread.join(_END_S)
         self._opened.close()
 
@@ -341,7 +261,6 @@ def leave(jail: Jail) -> None:
     """Note that a run has left its jail."""
     with _lock:
         jail.users -= 1
-    jail.have_some_ready()
 
 
 def close_all() -> None:

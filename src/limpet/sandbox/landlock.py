@@ -12,7 +12,8 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from limpet.sandbox import kernel
+from limpet.process import kernel
+from limpet.process.steps import Step
 
 EXECUTE = 1 << 0
 WRITE_FILE = 1 << 1
@@ -66,7 +67,7 @@ class Rule(NamedTuple):
 
 
 class Ruleset:
-    """Rules, ready to be put on any number of threads."""
+    """Rules, ready to be put on any number of processes."""
 
     def __init__(
         self, version: int, rules: Iterable[Rule], *, reads: bool, ports: Iterable[int] | None
@@ -118,9 +119,9 @@ class Ruleset:
         finally:
             os.close(fd)
 
-    def restrict_thread(self) -> None:
-        """Put the rules on the calling thread, for ever, and on all that it starts."""
-        kernel.call("landlock_restrict_self", self._fd, 0)
+    def steps(self) -> list[Step]:
+        """Return what a child does to put the rules on itself, for ever, and on all it starts."""
+        return [("landlock_restrict_self", (self._fd, 0))]
 
     def close(self) -> None:
         """Give the rules up; who is restricted stays so."""

@@ -14,7 +14,7 @@ import struct
 import threading
 from collections.abc import Iterable
 
-from limpet.sandbox import kernel
+from limpet.process import kernel
 
 _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWNET = 0x0002_0000, 0x0800_0000, 0x4000_0000
 _SET_INTERFACE_FLAGS, _INTERFACE_UP = 0x8914, 1

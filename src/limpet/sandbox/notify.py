@@ -11,7 +11,7 @@ import struct
 from contextlib import suppress
 from typing import NamedTuple
 
-from limpet.sandbox import kernel
+from limpet.process import kernel
 
 _RECEIVE, _SEND, _IS_VALID = 0xC050_2100, 0xC018_2101, 0x4008_2102
 _REQUEST = struct.Struct("=QIIiIQ6Q")

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from limpet.confinement import CREDENTIALS, LimitPolicy, SandboxPolicy
-from limpet.sandbox import kernel, landlock, mounts, protected, seccomp
+from limpet.process import kernel
+from limpet.sandbox import landlock, mounts, protected, seccomp
 from limpet.sandbox.ground import Ground
 
 _SHARED_TEMP = ("/tmp", "/dev/shm")  # noqa: S108 -- what programs use

@@ -1,15 +1,18 @@
-"""Limits on a process that is waiting to begin, and which of them ended it."""
+"""Limits that a child sets itself before it becomes another program."""
 
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import resource
+import struct
 import sys
 import time
 from collections.abc import Iterator
 
 from limpet.confinement import LimitPolicy
+from limpet.process.steps import Step
 
 _KINDS = {
     # RLIMIT_AS would keep runtimes from starting that reserve addresses they never use.
@@ -19,48 +22,30 @@ _KINDS = {
     "file_bytes": resource.RLIMIT_FSIZE,
     "open_files": resource.RLIMIT_NOFILE,
 }
-_OPTIONS = {
-    # bash's letter, and how many of the kernel's units make one of bash's
-    resource.RLIMIT_CORE: ("c", 1024),
-    resource.RLIMIT_DATA: ("d", 1024),
-    resource.RLIMIT_CPU: ("t", 1),
-    resource.RLIMIT_NPROC: ("u", 1),
-    resource.RLIMIT_FSIZE: ("f", 1024),
-    resource.RLIMIT_NOFILE: ("n", 1),
-}
 _CPU_GRACE_S = 5
 """Between SIGXCPU, which a program may handle, and SIGKILL."""
 
 
-def apply(pid: int, limits: LimitPolicy) -> None:
-    """Set the limits of a process of ours, which all that it starts inherits."""
-    if sys.platform == "linux":
-        for kind, value in _values(limits):
-            resource.prlimit(pid, kind, value)
+def steps(limits: LimitPolicy) -> tuple[Step, ...]:
+    """Return what a child does to limit itself, and with that all that it starts."""
+    # The kernel counts all tasks of the user.
+    return _steps(limits, _tasks_of_user(), tuple(map(resource.getrlimit, _KINDS.values())))
 
 
-def commands(limits: LimitPolicy) -> bytes:
-    """Return the same as commands of bash, for who may not set the limits of another process."""
-    lines = []
-    for kind, (soft, hard) in _values(limits):
-        option, unit = _OPTIONS[kind]
-        lines.append(f"ulimit -H{option} {hard // unit}; ulimit -S{option} {soft // unit}")
-    return ("\n".join(lines) + "\n").encode()
-
-
-def _values(limits: LimitPolicy) -> list[tuple[int, tuple[int, int]]]:
-    """Return each kind of limit with its soft and hard value, none above this program's own."""
+@functools.lru_cache(maxsize=64)
+def _steps(limits: LimitPolicy, tasks: int, own: tuple[tuple[int, int], ...]) -> tuple[Step, ...]:
+    """Return the limits, none above this program's own."""
     # A crash would write a file, or wake a service that does: which only a limit of 1 prevents.
-    found = [(resource.RLIMIT_CORE, (1, 1))]
-    for name, kind in _KINDS.items():
+    found = {resource.RLIMIT_CORE: (1, 1)}
+    for (name, kind), (soft, hard) in zip(_KINDS.items(), own, strict=True):
         if (value := getattr(limits, name)) is None:
             continue
-        # The kernel counts all tasks of the user.
-        wanted = int(value) + (_tasks_of_user() if name == "processes" else 0)
-        soft, hard = (_finite(own) for own in resource.getrlimit(kind))
-        highest = min(wanted + (_CPU_GRACE_S if name == "cpu_s" else 0), hard)
-        found.append((kind, (min(wanted, soft, highest), highest)))
-    return found
+        wanted = int(value) + (tasks if name == "processes" else 0)
+        highest = min(wanted + (_CPU_GRACE_S if name == "cpu_s" else 0), _finite(hard))
+        found[kind] = min(wanted, _finite(soft), highest), highest
+    return tuple(
+        ("prlimit64", (0, kind, struct.pack("=QQ", *values), 0)) for kind, values in found.items()
+    )
 
 
 def _finite(limit: int) -> int:

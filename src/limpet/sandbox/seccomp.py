@@ -8,7 +8,8 @@ import os
 import socket
 from typing import Literal, NamedTuple
 
-from limpet.sandbox import bpf, kernel
+from limpet.process import kernel
+from limpet.sandbox import bpf
 
 _SET_MODE_FILTER, _GET_ACTION_AVAIL = 1, 2
 _SPEC_ALLOW, _NEW_LISTENER, _WAIT_KILLABLE = 1 << 2, 1 << 3, 1 << 5

@@ -21,6 +21,7 @@ _NUMBERS = {
     "adjtimex": (159, 171),
     "bpf": (321, 280),
     "capset": (126, 91),
+    "chdir": (80, 49),
     "chmod": (90, None),
     "chown": (92, None),
     "chroot": (161, 51),
@@ -28,8 +29,11 @@ _NUMBERS = {
     "clock_settime": (227, 112),
     "clone": (56, 220),
     "clone3": (435, 435),
+    "close_range": (436, 436),
     "connect": (42, 203),
     "delete_module": (176, 106),
+    "dup3": (292, 24),
+    "execve": (59, 221),
     "fanotify_init": (300, 262),
     "fchmod": (91, 52),
     "fchmodat": (268, 53),
@@ -99,6 +103,8 @@ _NUMBERS = {
     "removexattr": (197, 14),
     "removexattrat": (466, 466),
     "request_key": (249, 218),
+    "rt_sigaction": (13, 134),
+    "rt_sigprocmask": (14, 135),
     "sched_setaffinity": (203, 122),
     "sched_setattr": (314, 274),
     "sched_setparam": (142, 118),
@@ -115,6 +121,7 @@ _NUMBERS = {
     "sethostname": (170, 161),
     "setns": (308, 268),
     "setpriority": (141, 140),
+    "setsid": (112, 157),
     "settimeofday": (164, 170),
     "setxattr": (188, 5),
     "setxattrat": (463, 463),
@@ -135,6 +142,7 @@ _NUMBERS = {
     "utimensat": (280, 88),
     "utimes": (235, None),
     "vhangup": (153, 58),
+    "write": (1, 64),
 }
 
 
@@ -165,7 +173,14 @@ def numbers(names: frozenset[str]) -> list[int]:
 
 
 @functools.cache
-def _libc() -> ctypes.CDLL:
+def number(name: str) -> int:
+    """Return the number of a system call that every machine has."""
+    return numbers(frozenset([name]))[0]
+
+
+@functools.cache
+def libc() -> ctypes.CDLL:
+    """Return the C library."""
     return ctypes.CDLL(None, use_errno=True)
 
 
@@ -175,8 +190,7 @@ def call(name: str, *arguments: object) -> int:
     Raises:
         OSError: It failed.
     """
-    (number,) = numbers(frozenset([name]))
-    result = int(_libc().syscall(ctypes.c_long(number), *map(_argument, arguments)))
+    result = int(libc().syscall(ctypes.c_long(number(name)), *map(_argument, arguments)))
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"{name}: {os.strerror(code)}")
@@ -195,19 +209,11 @@ def prctl(option: int, *arguments: int) -> int:
         OSError: It failed.
     """
     values = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]]
-    result = int(_libc().prctl(ctypes.c_int(option), *values))
+    result = int(libc().prctl(ctypes.c_int(option), *values))
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"prctl({option}): {os.strerror(code)}")
     return result
-
-
-def thread_is_alive(tid: int) -> bool:
-    """True while a thread of this process exists; gives way to it."""
-    libc = _libc()
-    libc.sched_yield()  # by ctypes, which lets go of the interpreter's lock meanwhile
-    (number,) = numbers(frozenset(["tgkill"]))
-    return bool(libc.syscall(ctypes.c_long(number), os.getpid(), tid, 0) == 0)
 
 
 _NO_SYMLINKS = 0x04
