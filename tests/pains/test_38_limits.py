@@ -9,7 +9,7 @@ import pytest
 
 import limpet
 from limpet.confinement import LimitPolicy
-from limpet.sandbox import ground
+from limpet.sandbox import ground, rlimits
 
 NONE = LimitPolicy(memory_bytes=None, cpu_s=None, processes=None, file_bytes=None, open_files=None)
 
@@ -40,7 +40,10 @@ def test_without_a_sandbox_there_are_no_limits_unless_asked_for() -> None:
     "command",
     ["while :; do :; done", "bash -c 'while :; do :; done'", "trap '' XCPU; while :; do :; done"],
 )
-def test_a_run_that_used_up_its_cpu_time_says_so(command: str) -> None:
+def test_a_run_that_used_up_its_cpu_time_says_so(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rlimits, "_CPU_GRACE_S", 1)
     bash = _limited("read-only", cpu_s=1)
     result = bash.run_sync(command, timeout_s=30)
     assert not result.ok

@@ -216,7 +216,9 @@ def test_no_control_group_is_left(bash: limpet.Bash) -> None:
     def groups() -> list[Path]:
         return list(Path("/sys/fs/cgroup").glob(f"**/limpet-{os.getpid()}-*"))
 
+    before = groups()  # of survivors of other tests, which the next jail removes
     assert bash.run_sync("true").ok
+    assert [group for group in groups() if group not in before]
     jail.close_all()
     assert wait_until(lambda: not groups())
 

@@ -63,10 +63,19 @@ class ProcessCap:
                 time.sleep(_TRY_AGAIN_S)  # threads that are about to end
             else:
                 return
+        _left.add(self._path)
+
+
+_left: set[str] = set()
+"""Groups of this program that survivors were in."""
 
 
 def _sweep(parent: str) -> None:
-    """Remove the groups of programs that are gone, if what they left behind is gone too."""
+    """Remove groups that are empty by now: ours, and those of programs that are gone."""
+    for path in tuple(_left):
+        with suppress(OSError):
+            os.rmdir(path)  # noqa: PTH106 -- a string
+            _left.discard(path)
     for name in os.listdir(parent):  # noqa: PTH208 -- strings are wanted
         prefix, _, rest = name.partition("-")
         if prefix == "limpet" and not os.path.exists(f"/proc/{rest.partition('-')[0]}"):  # noqa: PTH110

@@ -104,7 +104,8 @@ class Jail:
 
     def _place_for_a_cache(self) -> str:
         """Return a name for a directory that a command may make, and that is removed with it."""
-        place = self.temp_directory or tempfile.gettempdir()
+        roots = [root.path for root in self._plan.roots]
+        place = self.temp_directory or next((r for r in roots if r == "/tmp"), "/")  # noqa: S108
         path = os.path.join(place, f"limpet-cache-{os.urandom(8).hex()}")
         self._opened.callback(_remove, path)
         return path
