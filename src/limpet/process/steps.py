@@ -17,7 +17,6 @@ import os
 import signal
 import struct
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
 from limpet.process import kernel
@@ -32,7 +31,6 @@ a list of addresses of strings."""
 _ROW = 8
 _WORD = 8
 _END = b"\xff" * _WORD
-_NO_STRING = -1
 _LARGEST_WORD = 2**64 - 1
 _INSTRUCTIONS = {
     "x86_64": bytes.fromhex(
@@ -175,40 +173,61 @@ class _Rows(NamedTuple):
 
 def _compiled(steps: Sequence[Step]) -> _Rows:
     words: list[int] = []
-    pointers: list[int] = []
-    """Which words are places in the memory: in the lists, or below 0 and one less, in the data."""
-    lists: list[int] = []
-    data: list[bytes] = []
-    size = 0
+    moved: list[int] = []
+    """Which words are places in the memory, that its address must be added to."""
+    lists: list[tuple[int, list[int]]] = []
+    data = bytearray()
     for name, arguments in steps:
         words.append(kernel.number(name))
         for argument in arguments:
             if isinstance(argument, int):
                 words.append(argument & _LARGEST_WORD)
-                continue
-            pointers.append(len(words))
-            if isinstance(argument, bytes):
-                words.append(-size - 1)
-                data.append(argument)
-                size += len(argument)
+            elif isinstance(argument, bytes):
+                moved.append(len(words))
+                words.append(len(data))
+                data += argument
             else:
-                words.append(len(lists))
-                ends = accumulate((len(string) + 1 for string in argument), initial=size)
-                lists += ends
-                size = lists[-1]
-                lists[-1] = _NO_STRING
-                data += [b"\0".join(argument), b"\0" if argument else b""]
+                lists.append((len(words), _addresses(argument, data)))
+                words.append(0)
         words += [0] * (_ROW - 1 - len(arguments))
-    memory = ctypes.create_string_buffer(len(lists) * _WORD + size)
+    lists_at = -(-len(data) // _WORD) * _WORD
+    data += bytes(lists_at - len(data))
+    size = lists_at + sum((len(found) + 1) * _WORD for _, found in lists)
+    memory = ctypes.create_string_buffer(size)
     base = ctypes.addressof(memory)
-    first = base + len(lists) * _WORD
-    for place in pointers:
-        found = words[place]
-        words[place] = base + found * _WORD if found >= 0 else first - found - 1
-    addresses = [0 if place == _NO_STRING else first + place for place in lists]
-    content = struct.pack(f"={len(lists)}Q", *addresses) + b"".join(data)
-    ctypes.memmove(base, content, len(content))
+    for place in moved:
+        words[place] += base
+    for place, found in lists:
+        words[place] = base + len(data)
+        # Those below 0 are in the data.
+        addresses = [one if one >= 0 else base - one - 1 for one in found]
+        data += struct.pack(f"={len(found) + 1}Q", *addresses, 0)
+    ctypes.memmove(base, bytes(data), size)
     return _Rows(struct.pack(f"={len(words)}Q", *words), [name for name, _ in steps], memory)
+
+
+_known: dict[bytes, ctypes.Array[ctypes.c_char]] = {}
+_addresses_of_known: dict[bytes, int] = {}
+_KNOWN_AT_MOST = 4096
+_OF_ONE_RUN = (b"LIMPET_RUN=", b"PWD=", b"BASH_ENV=")
+"""What an environment has anew each time; the rest is kept, as it is the same in most runs."""
+
+
+def _addresses(strings: tuple[bytes, ...], data: bytearray) -> list[int]:
+    """Return where strings are: those that are not known are added to the data, at -1 - place."""
+    find = _addresses_of_known.get
+    found = [find(string, 0) for string in strings]
+    for place, string in enumerate(strings):
+        if found[place]:
+            continue
+        is_variable = b"=" in string and not string.startswith(_OF_ONE_RUN)
+        if is_variable and len(_known) < _KNOWN_AT_MOST:
+            _known[string] = buffer = ctypes.create_string_buffer(string)
+            found[place] = _addresses_of_known[string] = ctypes.addressof(buffer)
+        else:
+            found[place] = -len(data) - 1
+            data += string + b"\0"
+    return found
 
 
 @functools.lru_cache(maxsize=256)
