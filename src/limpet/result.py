@@ -77,8 +77,7 @@ class Change(NamedTuple):
     what: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxReport:
+class SandboxReport(NamedTuple):
     """What confined the command."""
 
     mode: str
@@ -178,11 +177,11 @@ def _plain(value: object) -> object:
             return value.value
         case Verdict():
             return value.to_dict()
-        case Denial() | Change():
-            return value._asdict()
+        case Denial() | Change() | SandboxReport():
+            return {name: _plain(item) for name, item in value._asdict().items()}
         case tuple():
             return [_plain(item) for item in value]
-        case Survivor() | Usage() | SandboxReport():
-            return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+        case Survivor() | Usage():
+            return {f.name: getattr(value, f.name) for f in fields(value)}
         case _:
             return value

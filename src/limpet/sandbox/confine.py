@@ -6,7 +6,6 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from limpet.confinement import LimitPolicy, SandboxPolicy
@@ -120,7 +119,7 @@ class Confinement:
         report = _report(self._sandbox, self._limits, self._ground)
         changed = self._changes()
         denied = denials.find(output, cwd, self._plan)
-        return replace(report, changed=changed, denials=denied) if changed or denied else report
+        return report._replace(changed=changed, denials=denied)
 
     def _changes(self) -> tuple[Change, ...]:
         """Return which protected files the run has changed, or something since the last run."""
