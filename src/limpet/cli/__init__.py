@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Sequence
 
 from limpet import __version__
-from limpet.cli import check, doctor, run
 from limpet.errors import SandboxUnavailable
 
+_COMMANDS = ("run", "check", "doctor")
 _COULD_NOT_START = 125
 
 
@@ -23,9 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"limpet {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    run.add_parser(commands)
-    check.add_parser(commands)
-    doctor.add_parser(commands)
+    given = sys.argv[1:] if arguments is None else arguments
+    # To load and describe all of them takes as long as to run a short command.
+    for name in given[:1] if given and given[0] in _COMMANDS else _COMMANDS:
+        importlib.import_module(f"limpet.cli.{name}").add_parser(commands)
     _open_standard_streams()
     options = parser.parse_args(arguments)
     try:
