@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from security.attacks import metadata
 from security.attacks.calls import IS_X86
 from security.attacks.privileges import NAMESPACES, NEVER_OUTSIDE
@@ -36,10 +38,16 @@ _NOT_EVERYWHERE = {
 }  # fmt: skip
 
 
+_MADE_BY_ROOT = {"a set-user-ID program", "a program with capabilities"}
+"""Programs with privileges to try can be made by root only."""
+
+
 def has_teeth(user: str, kind: str, name: str) -> bool:
     """True if an attempt has an effect when nothing keeps it from having one."""
     if name in NEVER_OUTSIDE or name in _NOT_EVERYWHERE or "x32" in name:
         return False
     if name.startswith("32 bit") and not IS_X86:
+        return False
+    if name in _MADE_BY_ROOT and os.geteuid() != 0:
         return False
     return user == "root" or name not in _NEEDS_ROOT[kind]

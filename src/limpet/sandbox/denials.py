@@ -18,6 +18,7 @@ from limpet.sandbox.plan import Plan, workspace_roots
 
 _AT_MOST = 5
 _LINES_AT_MOST = 2000
+_LINES_OF_TRACE = 6
 _LONGEST_NAME, _LONGEST_LINE = 1024, 2000
 """Patterns take the square of it."""
 _REFUSALS = (
@@ -49,10 +50,11 @@ def find(output: str, cwd: str, plan: Plan) -> tuple[Denial, ...]:
     if not any(word in output for word in (*_REFUSALS, *_NO_NAMES)):
         return ()
     found: dict[tuple[str | None, str], Denial] = {}
-    for line in output.splitlines()[-_LINES_AT_MOST:]:
+    lines = output.splitlines()[-_LINES_AT_MOST:]
+    for place, line in enumerate(lines):
         if len(line) > _LONGEST_LINE:
             continue
-        denial = _of_line(line, cwd, plan)
+        denial = _of_line(line, cwd, plan, lines[max(0, place - _LINES_OF_TRACE) : place])
         if denial is not None:
             found.setdefault((denial.path, denial.rule), denial)
             if len(found) == _AT_MOST:
@@ -60,7 +62,7 @@ def find(output: str, cwd: str, plan: Plan) -> tuple[Denial, ...]:
     return tuple(found.values())
 
 
-def _of_line(line: str, cwd: str, plan: Plan) -> Denial | None:
+def _of_line(line: str, cwd: str, plan: Plan, before: list[str]) -> Denial | None:
     sandbox = plan.sandbox
     is_refusal = any(word in line for word in _REFUSALS)
     if any(word in line for word in _NO_NAMES) and not sandbox.network:
@@ -72,7 +74,10 @@ def _of_line(line: str, cwd: str, plan: Plan) -> Denial | None:
     for path in _paths(line, cwd):
         if (why := _forbidden(path, line, plan)) is not None:
             return Denial(line.strip(), path, *why)
-    return _network(line, plan) if _OF_NETWORK.search(line) and not sandbox.network else None
+    is_error = line.startswith("PermissionError: ")  # which says no more; the lines above it do
+    around = [line, *(before if is_error else ())]
+    is_network = any(_OF_NETWORK.search(one[:_LONGEST_LINE]) for one in around)
+    return _network(line, plan) if is_network and not sandbox.network else None
 
 
 def _network(line: str, plan: Plan) -> Denial:
