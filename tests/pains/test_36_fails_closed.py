@@ -14,6 +14,7 @@ import pytest
 import limpet
 from limpet.attempt import Call
 from limpet.cli import main
+from limpet.process import steps
 from limpet.sandbox import ground, seccomp
 
 
@@ -70,6 +71,12 @@ def test_a_kernel_that_refuses_at_the_last_moment_is_no_way_out(
     with pytest.raises(limpet.SandboxUnavailable, match="cannot be set up"):
         limpet.Bash(sandbox="workspace").run_sync("touch ran", ctx=limpet.ToolContext(tmp_path))
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_system_without_executable_memory_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "can_be_made", lambda: False)
+    with pytest.raises(limpet.SandboxUnavailable, match="executable memory"):
+        limpet.Bash(sandbox="read-only").run_sync("true")
 
 
 def test_another_system_has_only_off(monkeypatch: pytest.MonkeyPatch) -> None:

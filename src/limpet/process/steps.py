@@ -57,6 +57,7 @@ _INSTRUCTIONS = {
         "c80b80d2 e00f80d2 010000d4"  # end: exit_group(127)
     ),
 }
+_MFD_EXEC = 0x10
 _STACK_BYTES = 16384
 _MASK_BYTES = 128
 _ALL_SIGNALS = b"\xff" * _MASK_BYTES
@@ -77,7 +78,10 @@ def _code() -> int:
         OSError: The system does not allow that.
     """
     instructions = _INSTRUCTIONS[os.uname().machine]
-    fd = os.memfd_create("limpet")
+    try:
+        fd = os.memfd_create("limpet", os.MFD_CLOEXEC | _MFD_EXEC)
+    except OSError:
+        fd = os.memfd_create("limpet")  # before Linux 6.3 there is no such flag, nor need for it
     try:
         os.write(fd, instructions)
         libc = kernel.libc()

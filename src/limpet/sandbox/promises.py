@@ -6,6 +6,7 @@ import functools
 from typing import NamedTuple
 
 from limpet.confinement import LimitPolicy, SandboxPolicy
+from limpet.process import kernel, steps
 from limpet.sandbox import ground as facts
 from limpet.sandbox import landlock
 from limpet.sandbox.ground import Ground
@@ -28,6 +29,10 @@ class Promise(NamedTuple):
 
 def missing(sandbox: SandboxPolicy, ground: Ground) -> str | None:
     """Return what keeps a sandbox from being had at all; None if it can be."""
+    if kernel.machine() is None:
+        return "a 64-bit x86_64 or aarch64 machine, whose system calls are known here"
+    if not steps.can_be_made():
+        return "executable memory of an anonymous file (vm.memfd_noexec below 2)"
     if not ground.abi:
         return (
             "Landlock, which needs Linux 5.13 or newer, built with CONFIG_SECURITY_LANDLOCK, and"
