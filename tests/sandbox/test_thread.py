@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -234,8 +233,9 @@ def test_survivors_stay_jailed(tmp_path: Path) -> None:
     bash = limpet.Bash(sandbox="read-only", rules="none")
     target = tmp_path / "late"
     result = bash.run_sync(f"(sleep 0.3; touch {target}; exec sleep 60) >/dev/null 2>&1 &")
-    assert result.survivors
-    time.sleep(0.8)
+    (survivor, *_) = result.survivors
+    line = Path(f"/proc/{survivor.pid}/cmdline")
+    assert wait_until(lambda: line.read_bytes() == b"sleep\x0060\0")  # after it has tried
     assert not target.exists()
     for survivor in result.survivors:
         with suppress(ProcessLookupError):

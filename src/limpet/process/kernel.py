@@ -133,7 +133,6 @@ _NUMBERS = {
     "swapoff": (168, 225),
     "swapon": (167, 224),
     "syslog": (103, 116),
-    "tgkill": (234, 131),
     "truncate": (76, 45),
     "umount2": (166, 39),
     "unshare": (272, 97),

@@ -85,7 +85,8 @@ class Jail:
                 self.temp_directory = tempfile.mkdtemp(prefix="limpet-")
                 os.mkdir(os.path.join(self.temp_directory, "shm"), 0o700)  # noqa: PTH102 -- a string
                 self._opened.callback(_remove, self.temp_directory)
-            self.cache_directory = self._place_for_a_cache()
+            if plan.sandbox.mode == "workspace":
+                self.cache_directory = self._place_for_a_cache()
             if plan.processes is not None:
                 with suppress(OSError):
                     self._cap = ProcessCap(plan.processes)
@@ -104,8 +105,9 @@ class Jail:
 
     def _place_for_a_cache(self) -> str:
         """Return a name for a directory that a command may make, and that is removed with it."""
-        roots = [root.path for root in self._plan.roots]
-        place = self.temp_directory or next((r for r in roots if r == "/tmp"), "/")  # noqa: S108
+        # Of the roots the first is the workspace itself, and the last are temporary places.
+        on_disk = [root.path for root in self._plan.roots if root.path != _SHARED_MEMORY]
+        place = self.temp_directory or on_disk[-1]
         path = os.path.join(place, f"limpet-cache-{os.urandom(8).hex()}")
         self._opened.callback(_remove, path)
         return path
