@@ -107,7 +107,7 @@ class Jail:
         """Return a name for a directory that a command may make, and that is removed with it."""
         # Of the roots the first is the workspace itself, and the last are temporary places.
         on_disk = [root.path for root in self._plan.roots if root.path != _SHARED_MEMORY]
-        place = self.temp_directory or on_disk[-1]
+        place = self.temp_directory or (on_disk or ["/"])[-1]
         path = os.path.join(place, f"limpet-cache-{os.urandom(8).hex()}")
         self._opened.callback(_remove, path)
         return path
