@@ -17,6 +17,7 @@ from support import marked_processes, open_descriptors, wait_until, zombie_child
 
 import limpet
 from limpet.sandbox import jail
+from limpet.tasks import nursery
 
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     # What another worker leaves for a moment is nobody's stray file here.
@@ -65,6 +66,7 @@ def no_leaks(state_dir: Path, request: pytest.FixtureRequest) -> Iterator[None]:
     strays = set(Path(tempfile.gettempdir()).glob("limpet-*"))
     yield
     jail.close_all()
+    nursery.close()
     assert wait_until(lambda: marked_processes().keys() <= processes.keys()), marked_processes()
     assert wait_until(lambda: not zombie_children()), zombie_children()
     assert wait_until(lambda: set(threading.enumerate()) <= threads), threading.enumerate()
@@ -73,6 +75,8 @@ def no_leaks(state_dir: Path, request: pytest.FixtureRequest) -> Iterator[None]:
     assert set(Path(tempfile.gettempdir()).glob("limpet-*")) <= strays
     for path in [state_dir, *state_dir.rglob("*")] if state_dir.exists() else []:
         mode = stat.S_IMODE(path.stat().st_mode)
+        if not path.exists():
+            continue  # swept meanwhile
         assert mode == (0o700 if path.is_dir() else 0o600), (path, oct(mode))
 
 

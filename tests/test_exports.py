@@ -25,6 +25,8 @@ def test_the_public_names_are_these() -> None:
         "SandboxPolicy",
         "SandboxUnavailable",
         "SpawnFailed",
+        "Task",
+        "TaskNotFound",
         "ToolContext",
         "Verdict",
         "check",

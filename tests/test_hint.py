@@ -20,6 +20,8 @@ PLAIN = Ending(
     total_bytes=0,
     timeout_s=120.0,
     cap="1000 bytes",
+    task_id=None,
+    adopt_error=None,
     log_path=None,
     save_error=None,
     reading=None,
@@ -367,8 +369,23 @@ def test_survivors_are_named(left: tuple[Survivor, ...], expected: str | None) -
 
 
 def test_survivors_that_write_on_come_with_the_file_they_write_to() -> None:
-    ending = PLAIN._replace(exit_code=0, survivors=survivors("left"), log_path="/state/run.log")
-    assert (hint(ending) or "").endswith("; further output goes to /state/run.log")
+    ending = PLAIN._replace(
+        exit_code=0,
+        survivors=survivors("left"),
+        task_id="bash-k3f9q2",
+        log_path="/state/tasks/bash-k3f9q2/output",
+    )
+    told = hint(ending) or ""
+    assert "as task bash-k3f9q2" in told
+    assert told.endswith("; further output goes to /state/tasks/bash-k3f9q2/output")
+
+
+def test_survivors_that_could_not_be_adopted_come_with_the_reason() -> None:
+    error = OSError(28, "full")
+    ending = PLAIN._replace(exit_code=0, survivors=survivors("left"), adopt_error=error)
+    assert (hint(ending) or "").endswith(
+        f"stop with `kill 100`; not a task that could be read: {error}"
+    )
 
 
 def test_output_that_could_not_be_saved_is_told() -> None:

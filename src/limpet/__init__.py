@@ -11,6 +11,7 @@ from limpet.errors import (
     LimpetError,
     SandboxUnavailable,
     SpawnFailed,
+    TaskNotFound,
 )
 from limpet.policy import EnvironmentPolicy, OutputPolicy, PermissionPolicy, Policy, RulePolicy
 from limpet.result import Outcome, Result
@@ -35,6 +36,8 @@ __all__ = [
     "SandboxPolicy",
     "SandboxUnavailable",
     "SpawnFailed",
+    "Task",
+    "TaskNotFound",
     "ToolContext",
     "Verdict",
     "check",
@@ -42,12 +45,17 @@ __all__ = [
 
 if TYPE_CHECKING:
     from limpet import sandbox as sandbox
+    from limpet.tasks.task import Task
 
 
 def __getattr__(name: str) -> object:
-    # Loads ctypes and more: only for those who ask what the sandbox can do.
+    # These load ctypes and more: only for those who ask.
     if name == "sandbox":
         import importlib
 
         return importlib.import_module("limpet.sandbox")
+    if name == "Task":
+        from limpet.tasks.task import Task
+
+        return Task
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from limpet.conclude import nothing_ran
 from limpet.context import ToolContext
 from limpet.events import Finished, RawEvent
+from limpet.handover import Handover
 from limpet.launch import Request
 from limpet.loop import Loop, SelectorLoop
 from limpet.policy import Approval, Policy, check_timeout
@@ -46,6 +47,8 @@ class Call(TypedDict, total=False):
     """What the command is for, kept in the result."""
     ctx: ToolContext | None
     """The conversation that the call belongs to."""
+    on_timeout: Literal["kill", "background"]
+    """What becomes of it at its time limit: dead, or a task that goes on."""
 
 
 class Attempt:
@@ -77,6 +80,9 @@ class Attempt:
         self._description = call.get("description")
         self._ctx = call.get("ctx")
         self._cancel = None if self._ctx is None else self._ctx.cancel
+        self._on_timeout = call.get("on_timeout", "kill")
+        if self._on_timeout not in ("kill", "background"):
+            raise ValueError(f"on_timeout must be 'kill' or 'background', not {self._on_timeout!r}")
         self._listener = listener
         self._verdict: Verdict | None = None
         self._refusal: str | None = None
@@ -124,18 +130,40 @@ class Attempt:
         """Start the run, unless it is cancelled already, or refused: then it never starts."""
         start = self._ctx.cwd if self._ctx else None
         request = self._request(start)
-        if self.is_cancelled:
-            why = "cancelled before it started: nothing ran"
-            self._never_start(request, Outcome.CANCELLED, why, on_done)
-            return None
-        if self._refusal is not None:
-            self._never_start(request, Outcome.REFUSED, self._refusal, on_done)
+        never = self._never(request)
+        if never is not None:
+            if self._listener is not None:
+                self._listener(Finished(never))
+            on_done(never)
             return None
         if self._ctx is not None and self._policy.persist_cwd:
             on_done = self._moving(self._ctx, start, on_done)
-        run = Run(loop, request, on_done, on_crash, self._listener)
+        run = Run(loop, request, on_done, on_crash, self._listener, self._adopt)
         run.start()
         return run
+
+    def for_task(self) -> Request | Result:
+        """Return what is to be started as a task, or why it never starts."""
+        request = self._request(self._ctx.cwd if self._ctx else None)
+        return self._never(request) or request
+
+    def _never(self, request: Request) -> Result | None:
+        if self.is_cancelled:
+            why = "cancelled before it started: nothing ran"
+            return nothing_ran(request, Outcome.CANCELLED, why)
+        if self._refusal is not None:
+            return nothing_ran(request, Outcome.REFUSED, self._refusal)
+        return None
+
+    @property
+    def session_id(self) -> str | None:
+        """The conversation's."""
+        return None if self._ctx is None else self._ctx.session_id
+
+    def _adopt(self, handover: Handover) -> str:
+        from limpet.tasks.adopt import adopt  # slow to import, and rarely needed
+
+        return adopt(handover, self.session_id)
 
     def _request(self, start: str | None) -> Request:
         inherited = self.inherited
@@ -149,17 +177,10 @@ class Attempt:
             env=self._env,
             stdin=self._stdin,
             description=self._description,
+            on_timeout=self._on_timeout,
             verdict=self._verdict,
             is_alone=self.is_alone,
         )
-
-    def _never_start(
-        self, request: Request, outcome: Outcome, why: str, on_done: Callable[[Result], None]
-    ) -> None:
-        result = nothing_ran(request, outcome, why)
-        if self._listener is not None:
-            self._listener(Finished(result))
-        on_done(result)
 
     @staticmethod
     def _moving(

@@ -23,8 +23,10 @@ class End(NamedTuple):
     peak_memory_bytes: int | None
     reading: str | None
     """Who was waiting for input at the time limit, and from where."""
-    log_path: str | None
-    """Where survivors go on writing."""
+    task_id: str | None
+    """The task that goes on with it, or with its survivors."""
+    adopt_error: OSError | None
+    """Why there is none."""
     sandbox: SandboxReport | None
 
 
@@ -48,6 +50,7 @@ def conclude(request: Request, end: End) -> Result:
         omitted_lines=captured.omitted_lines,
         total_bytes=captured.total_bytes,
         spill_path=captured.spill_path,
+        task_id=end.task_id,
         survivors=end.survivors,
         cwd=cwd,
         cwd_changed=cwd != request.cwd,
@@ -96,7 +99,9 @@ def _hint(request: Request, end: End) -> str | None:
             total_bytes=end.captured.total_bytes,
             timeout_s=request.timeout_s,
             cap=end.captured.cap,
-            log_path=end.log_path,
+            task_id=end.task_id,
+            adopt_error=end.adopt_error,
+            log_path=end.captured.spill_path,
             save_error=end.captured.save_error,
             reading=end.reading,
             pipe_codes=end.report.pipe_codes if end.report else (),

@@ -5,6 +5,7 @@ LimpetError
 ├─ SpawnFailed(OSError)              fix the working directory, the shell or the input
 ├─ CommandFailed                     read the result
 ├─ SandboxUnavailable(OSError)       change the machine, or ask for less
+├─ TaskNotFound(LookupError)         take one of the ids that the message lists
 └─ SettingsError(ValueError)         mend the file
 
 The first three come from `Result.check()` only and carry the whole result: a command that fails is
@@ -50,6 +51,10 @@ class CommandFailed(_ResultError):
 
 class SandboxUnavailable(LimpetError, OSError):
     """The sandbox that the policy asks for cannot be had here: the message says what it needs."""
+
+
+class TaskNotFound(LimpetError, LookupError):
+    """There is no task of that id: the message lists those that there are."""
 
 
 class SettingsError(LimpetError, ValueError):

@@ -24,8 +24,12 @@ class Ending(NamedTuple):
     timeout_s: float
     cap: str | None
     """The cap on what is saved, in words."""
+    task_id: str | None
+    """The task that goes on with it, or with its survivors."""
+    adopt_error: OSError | None
+    """Why there is none."""
     log_path: str | None
-    """Where survivors go on writing."""
+    """Where the output is saved."""
     save_error: OSError | None
     reading: str | None
     """Who was waiting for input at the time limit, and from where."""
@@ -81,6 +85,11 @@ def _about_end(ending: Ending) -> str | None:
     match ending.outcome:
         case Outcome.TIMED_OUT:
             return _about_timeout(ending)
+        case Outcome.BACKGROUNDED:
+            return (
+                f"still running after {ending.timeout_s:g} s: it goes on as task {ending.task_id};"
+                f" read, wait for or stop it by that id; its output goes on in {ending.log_path}"
+            )
         case Outcome.CANCELLED:
             return "stopped because the caller cancelled the call"
         case Outcome.OUTPUT_CAPPED:
@@ -102,6 +111,8 @@ def _about_end(ending: Ending) -> str | None:
 
 def _about_timeout(ending: Ending) -> str:
     text = f"stopped at the limit of {ending.timeout_s:g} s; raise timeout_s if it needs longer"
+    if ending.adopt_error is not None:
+        text += f"; it could not go on in the background: {ending.adopt_error}"
     if ending.reading:
         text += f"; {ending.reading}"
     elif not ending.total_bytes:
@@ -255,9 +266,13 @@ def _about_survivors(ending: Ending) -> str | None:
         return None
     named = ", ".join(f"{s.pid} ({s.command})" for s in left[:5])
     more = f" and {len(left) - 5} more" if len(left) > 5 else ""
-    where = f"; further output goes to {ending.log_path}" if ending.log_path else ""
+    if ending.task_id is not None:
+        how = f"as task {ending.task_id}: read, wait for or stop it by that id"
+        return f"still running: {named}{more}, {how}; further output goes to {ending.log_path}"
     outside = " from outside the sandbox" if ending.sandbox is not None else ""
-    return f"still running: {named}{more}; stop with `kill {left[0].pid}`{outside}{where}"
+    error = ending.adopt_error
+    why = f"; not a task that could be read: {error}" if error is not None else ""
+    return f"still running: {named}{more}; stop with `kill {left[0].pid}`{outside}{why}"
 
 
 def _about_saving(ending: Ending) -> str | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import termios
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from limpet.events import Stream
 from limpet.output.capture import Pipe
@@ -17,7 +18,20 @@ from limpet.process.prelude import AnonymousFile, Prelude, Report
 from limpet.verdict import Verdict
 
 if TYPE_CHECKING:
+    from limpet.process.steps import Step
+    from limpet.result import SandboxReport
     from limpet.sandbox.confine import Confinement
+
+
+class Terminal(NamedTuple):
+    """Both ends of a pseudo terminal."""
+
+    ours: int
+    theirs: int
+
+
+_CONTROL_THIS = ("ioctl", (0, termios.TIOCSCTTY, 0))
+"""Makes standard input the terminal that controls the session, which is new."""
 
 
 class Request(NamedTuple):
@@ -35,8 +49,13 @@ class Request(NamedTuple):
     stdin: bytes | int | None = None
     """What it reads, or the descriptor it reads from."""
     description: str | None = None
+    on_timeout: Literal["kill", "background"] = "kill"
     verdict: Verdict | None = None
     """What the rules say about it, if there are any."""
+    terminal: Terminal | None = None
+    """Its terminal; else it has none."""
+    reaper: int = 0
+    """Who gets its orphans, if nobody else's become children of the same process."""
     is_alone: bool = False
     """True if no other call is under way, so that a moment may be spent on this one only."""
 
@@ -58,6 +77,10 @@ class Launched(NamedTuple):
     def report(self) -> Report | None:
         """Return what the shell reported at its end, if it was asked to and did."""
         return self.prelude.report() if self.prelude is not None else None
+
+    def sandbox_report(self, output: str, cwd: str) -> SandboxReport | None:
+        """Return what confined it, and what it was probably kept from."""
+        return None if self.confinement is None else self.confinement.report(output, cwd)
 
     def close(self) -> None:
         """Give up the files that bash opens by their path: they must outlast its start."""
@@ -125,11 +148,10 @@ def _launch(
     write_ends: list[int] = []
     pipes: list[Pipe] = []
     try:
-        streams: tuple[Stream, ...] = ("stdout", "stderr")
-        for stream in streams[: 2 if policy.output.streams == "separate" else 1]:
-            read_end, write_end = os.pipe()
+        for read_end, write_end, stream in _open_streams(request):
             write_ends.append(write_end)
-            pipes.append(Pipe(read_end, stream, secrets))
+            is_terminal = request.terminal is not None
+            pipes.append(Pipe(read_end, stream, secrets, is_terminal=is_terminal))
             opened.append(pipes[-1])
 
         started_s = time.monotonic()
@@ -139,11 +161,11 @@ def _launch(
             arguments,
             environment=environment.entries(),
             cwd=request.cwd,
-            stdin=stdin.rewound() if stdin is not None else _descriptor(request.stdin),
+            stdin=stdin.rewound() if stdin is not None else _descriptor(request),
             stdout=write_ends[0],
             stderr=write_ends[-1],
             keep=_kept(prelude, script) if is_confined else (),
-            steps=confinement.steps() if confinement is not None else (),
+            steps=_steps(request, confinement),
             by=confinement.starter if confinement is not None else None,
         )
     finally:
@@ -151,7 +173,7 @@ def _launch(
             os.close(end)
         if stdin is not None:
             stdin.close()
-    child = reap.Child(pid, run_id, since_ticks)
+    child = reap.Child(pid, run_id, since_ticks, request.reaper)
     reap.register(child)
     return Launched(child, started_s, pipes, prelude, script, confinement)
 
@@ -162,8 +184,26 @@ def _kept(prelude: Prelude | None, script: AnonymousFile | None) -> tuple[int, .
     return scripts if prelude is None else scripts + prelude.kept
 
 
-def _descriptor(stdin: bytes | int | None) -> int | None:
-    return stdin if isinstance(stdin, int) else None
+def _open_streams(request: Request) -> Iterator[tuple[int, int, Stream]]:
+    """Yield the two ends of what it writes to: a pipe, or two, or its terminal."""
+    if request.terminal is not None:
+        yield os.dup(request.terminal.ours), os.dup(request.terminal.theirs), "stdout"
+        return
+    yield *os.pipe(), "stdout"
+    if request.policy.output.streams == "separate":
+        yield *os.pipe(), "stderr"
+
+
+def _descriptor(request: Request) -> int | None:
+    if request.terminal is not None:
+        return request.terminal.theirs
+    return request.stdin if isinstance(request.stdin, int) else None
+
+
+def _steps(request: Request, confinement: Confinement | None) -> list[Step]:
+    """Return what the child does before it becomes a shell."""
+    steps: list[Step] = [] if request.terminal is None else [_CONTROL_THIS]
+    return steps if confinement is None else steps + confinement.steps()
 
 
 def _arguments(

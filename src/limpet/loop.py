@@ -16,6 +16,9 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+_LONGEST_IDLE_S = 86400.0
+"""Beyond 24 days the kernel cannot be asked to wait."""
+
 
 class Timer(Protocol):
     """A call that was put off."""
@@ -73,6 +76,35 @@ class GuardedLoop:
     def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Timer:
         """Call back once, after `delay` seconds."""
         return self._loop.call_later(delay, self.call, callback, *args)
+
+
+class Timers:
+    """Timers by name: to set one again replaces it."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._timers: dict[str, Timer] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._timers
+
+    def set(
+        self, name: str, delay_s: float, callback: Callable[..., object], *args: object
+    ) -> None:
+        """Call back once, after `delay_s` seconds."""
+        self.drop(name)
+        self._timers[name] = self._loop.call_later(delay_s, callback, *args)
+
+    def drop(self, name: str) -> None:
+        """Never call back, if there is such a timer."""
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()
+
+    def drop_all(self) -> None:
+        """Never call back."""
+        for name in tuple(self._timers):
+            self.drop(name)
 
 
 class SelectorLoop:
@@ -166,7 +198,9 @@ class SelectorLoop:
     def _idle_s(self) -> float | None:
         while self._timers and self._timers[0][2].callback is None:
             heapq.heappop(self._timers)
-        return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
+        if not self._timers:
+            return None
+        return min(max(0.0, self._timers[0][0] - time.monotonic()), _LONGEST_IDLE_S)
 
     def _run_due_timers(self) -> None:
         now = time.monotonic()

@@ -34,6 +34,7 @@ SECRET_PATTERNS = (
 
 
 _LEAST_BYTES = {"head_bytes": 0, "tail_bytes": 0, "spill_bytes": 1, "spill_directory_bytes": 1}
+_LEAST_COUNTS = {"max_concurrent": 1, "max_tasks": 0, "tasks_kept": 0}
 
 
 Pack = Literal["default", "strict", "none"]
@@ -167,6 +168,11 @@ class Policy:
     """Start each call where the last one of the same `ToolContext` ended."""
     max_concurrent: int = 64
     """How many commands of one `Bash` run at once; further calls wait for their turn."""
+    max_tasks: int = 1000
+    """How many background tasks may run at once, of all programs that share a state directory."""
+    task_days: float = 7.0
+    tasks_kept: int = 5000
+    """For how long, and how many, finished tasks can still be read."""
     shell: str = "bash"
     """The bash to run: a name to be found on PATH, or a path."""
     rules: RulePolicy = RulePolicy()
@@ -204,10 +210,13 @@ class Policy:
         if self.survivors not in ("adopt", "wait", "kill"):
             raise ValueError(f"survivors must be 'adopt', 'wait' or 'kill', not {self.survivors!r}")
         check_number("kill_grace_s", self.kill_grace_s, unit="seconds", may_be_zero=True)
-        if isinstance(self.max_concurrent, bool) or not isinstance(self.max_concurrent, int):
-            raise TypeError(f"max_concurrent must be a whole number, not {self.max_concurrent!r}")
-        if self.max_concurrent < 1:
-            raise ValueError(f"max_concurrent must be 1 or more, not {self.max_concurrent!r}")
+        check_number("task_days", self.task_days, unit="days", may_be_zero=True)
+        for name, least in _LEAST_COUNTS.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{name} must be a whole number, not {value!r}")
+            if value < least:
+                raise ValueError(f"{name} must be {least} or more, not {value!r}")
 
     def _fold_sandbox(self, **short: object) -> None:
         sandbox = self.sandbox

@@ -11,16 +11,23 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from limpet.conclude import End, conclude, nothing_ran
-from limpet.events import Finished, Progress, RawEvent, Started, Stream, Written
+from limpet.events import RawEvent
+from limpet.handover import Adopt, Handover, Origin
 from limpet.launch import CannotStart, Launched, Request, launch
-from limpet.loop import GuardedLoop, Loop, Timer
+from limpet.loop import GuardedLoop, Loop, Timers
 from limpet.output.capture import Capture, Captured, Pipe
 from limpet.process import reap, table
 from limpet.process.exit import ExitWatch, ends_now, has_ended
 from limpet.process.memory import PeakMemory
-from limpet.result import Fate, Outcome, Result, SandboxReport, Survivor
+from limpet.process.prelude import Report
+from limpet.result import Fate, Outcome, Result, Survivor
+from limpet.teller import Teller
+
+if TYPE_CHECKING:
+    from limpet.output.spill import CappedFile
 
 LOOK_S = 0.003
 """For how long a command that has no other beside it is looked at before the loop goes on."""
@@ -35,8 +42,9 @@ DRAIN_BYTES = 1 << 20
 SETTLE_S = 0.02
 """A process seen right after the shell's end may be about to end too: it is looked at again."""
 WAIT_POLL_S = 0.05
-"""How often survivors are looked for when the policy waits for them."""
-PROGRESS_S = 1.0
+WAIT_POLL_AT_MOST_S = 1.0
+WAIT_SHARE = 0.02
+"""How often survivors are looked for when the policy waits for them: less often when it is long."""
 
 
 class Run:
@@ -53,19 +61,27 @@ class Run:
         on_done: Callable[[Result], None],
         on_crash: Callable[[Exception], None],
         listener: Callable[[RawEvent], None] | None = None,
+        adopt: Adopt | None = None,
+        log: CappedFile | None = None,
     ) -> None:
         self._loop = GuardedLoop(loop, self._crash)
         self._request = request
         self._on_done = on_done
         self._on_crash = on_crash
-        self._listener = listener
+        self._teller = Teller(listener) if listener is not None else None
+        self._adopt = adopt
+        self._log = log
+        self._task_id: str | None = None
+        self._adopt_error: OSError | None = None
         self._run_id = os.urandom(8).hex()
-        self._timers: dict[str, Timer] = {}
+        self._timers = Timers(self._loop)
         self._watch: ExitWatch | None = None
         self._launched: Launched | None = None
         self._captured: Captured | None = None
         self._outcome: Outcome | None = None
         """Set when the run's end has begun; the first reason stands."""
+        self.stopped_with: str | None = None
+        """The signal that was needed, if the run was ended."""
         self._has_crashed = False
         self._is_released = False
         self._shell_ended = False
@@ -74,6 +90,7 @@ class Run:
         """Members that may become orphans; ours to reap if this program is their reaper."""
         self._drained_bytes = 0
         self._reading: str | None = None
+        self._report: Report | None = None
 
     # Start
 
@@ -90,22 +107,24 @@ class Run:
         self._pipes = launched.pipes
         self._memory = PeakMemory()
         self._capture = Capture(
-            self._run_id, request.policy.output, self._tell_output if self._listener else None
+            self._run_id,
+            request.policy.output,
+            self._teller.output if self._teller is not None else None,
+            self._log,
         )
         self._loop.call(self._go_on)
 
     def _go_on(self) -> None:
         """Leave the shell, which is at work already, to the loop; unless it has ended by then."""
-        if self._request.is_alone and self._listener is None and reap.running_count() == 1:
+        if self._request.is_alone and self._teller is None and reap.running_count() == 1:
             self._look_on()
         if self._shell_ended or self._outcome is not None:
             return
         self.resume()
         if self._pipes:  # else the end of the output has led to something already
-            self._later("arm", min(ARM_S, self._request.timeout_s), self._arm)
-        if self._listener is not None:
-            self._listener(Started(self._child.pid, self._run_id))
-            self._later("progress", PROGRESS_S, self._tell_progress)
+            self._timers.set("arm", min(ARM_S, self._request.timeout_s), self._arm)
+        if self._teller is not None:
+            self._teller.started(self._child, self._timers, self._capture)
 
     def _look_on(self) -> None:
         """For a moment, do nothing but give way to the shell and read what it writes.
@@ -120,6 +139,11 @@ class Run:
                 self._on_readable(pipe)
 
     # While it runs
+
+    @property
+    def child(self) -> reap.Child | None:
+        """The shell, once it was started."""
+        return None if self._launched is None else self._launched.child
 
     def cancel(self) -> None:
         """End the run, if it has not ended yet."""
@@ -151,7 +175,7 @@ class Run:
     def _arm_deadline(self) -> None:
         if "deadline" not in self._timers:
             remaining_s = self._request.timeout_s - (time.monotonic() - self._started_s)
-            self._later("deadline", max(0.0, remaining_s), self._end, Outcome.TIMED_OUT)
+            self._timers.set("deadline", max(0.0, remaining_s), self._at_deadline)
 
     def _on_readable(self, pipe: Pipe) -> None:
         count = self._capture.read(pipe)
@@ -160,7 +184,7 @@ class Run:
             if not self._pipes:
                 self._on_all_read()
         elif count:
-            if self._capture.is_capped:
+            if self._capture.is_capped and self._log is None:
                 self._end(Outcome.OUTPUT_CAPPED)
             if self._shell_ended:
                 self._drained_bytes += count
@@ -176,8 +200,8 @@ class Run:
             self._on_exit()
         elif reap.running_count() > 1:
             # There is other work meanwhile. To arm, for the little while it takes, costs more.
-            self._drop_timer("arm")
-            self._later("arm", EXIT_S, self._on_all_read_again)
+            self._timers.drop("arm")
+            self._timers.set("arm", EXIT_S, self._on_all_read_again)
         elif ends_now(self._child.pid):
             self._on_exit()
         else:
@@ -194,27 +218,6 @@ class Run:
         pipe.close()
         self._pipes.remove(pipe)
 
-    def _later(
-        self, name: str, delay_s: float, callback: Callable[..., object], *args: object
-    ) -> None:
-        self._timers[name] = self._loop.call_later(delay_s, callback, *args)
-
-    def _tell_output(self, stream: Stream, data: bytes) -> None:
-        if self._listener is not None:
-            self._listener(Written(stream, data))
-
-    def _tell_progress(self) -> None:
-        if self._listener is not None:
-            self._listener(
-                Progress(
-                    time.monotonic() - self._started_s,
-                    self._capture.total_bytes,
-                    self._capture.total_lines,
-                    self._capture.last_line(),
-                )
-            )
-            self._later("progress", PROGRESS_S, self._tell_progress)
-
     # The shell has ended by itself
 
     def _on_exit(self) -> None:
@@ -227,36 +230,27 @@ class Run:
         elif self._request.policy.survivors == "wait":
             self._wait_for_survivors()
         else:
-            self._later("drain", DRAIN_S, self._settle)
+            self._timers.set("drain", DRAIN_S, self._settle)
 
     def _take_what_is_there(self) -> None:
         """Read all that the shell wrote: it is in the pipe by now, whoever else holds it."""
         for pipe in tuple(self._pipes):
-            expected: int | None = None
-            taken = 0
-            while expected is None or taken < expected:
-                count = self._capture.read(pipe)
-                if count == 0:
-                    self._close_pipe(pipe)
-                if not count:
-                    break
-                taken += count
-                if expected is None:
-                    expected = taken + pipe.available()
+            if self._capture.read_all(pipe):
+                self._close_pipe(pipe)
 
     def _wait_for_survivors(self) -> None:
         if self._outcome is None:
             self._arm_deadline()
             if self._pipes or self._members():
-                self._later("wait", WAIT_POLL_S, self._wait_for_survivors)
+                waited_s = time.monotonic() - self._started_s
+                pause_s = min(max(WAIT_POLL_S, waited_s * WAIT_SHARE), WAIT_POLL_AT_MOST_S)
+                self._timers.set("wait", pause_s, self._wait_for_survivors)
             else:
                 self._settle()
 
     def _members(self) -> list[table.Process]:
         child = self._child
-        found = table.members_after_exit(
-            child.pid, child.run_id, child.since_ticks, reap.recent_shells()
-        )
+        found = table.members_after_exit(*child, reap.recent_shells())
         self._seen += found.alive + found.dead
         return found.alive
 
@@ -271,14 +265,47 @@ class Run:
         elif self._request.policy.survivors == "wait":
             self._wait_for_survivors()
         elif "settle" not in self._timers:
-            self._later("settle", SETTLE_S, self._settle)
+            self._timers.set("settle", SETTLE_S, self._settle)
         elif self._request.policy.survivors == "kill":
             self._outcome = Outcome.EXITED
             self._kill(_survivors(survivors, "killed"))
         else:
             self._finish(Outcome.EXITED, _survivors(survivors, "left"))
 
-    # The run is ended
+    # The run is ended, or goes on without us
+
+    def _at_deadline(self) -> None:
+        if self._request.on_timeout == "kill" or self._outcome is not None or not self._promote():
+            self._end(Outcome.TIMED_OUT)
+
+    def _promote(self) -> bool:
+        """Hand the run over to a task; False if that cannot be done."""
+        shell = table.look_up(self._child.pid)
+        processes = table.members(*self._child)
+        if shell is None or not self._hand_over("promoted", [shell, *processes]):
+            return False
+        self._outcome = Outcome.BACKGROUNDED
+        self._is_released = True  # by whoever goes on with it
+        self._conclude(reap.NOT_ENDED)
+        return True
+
+    def _hand_over(self, origin: Origin, processes: list[table.Process]) -> bool:
+        """Make a task of what lives on; True if it is one."""
+        if self._adopt is None or self._launched is None:
+            return False
+        self.pause()
+        self._captured = None
+        pipes = tuple(self._pipes)
+        try:
+            log = self._capture.log()
+            if log is None:
+                return False
+            self._task_id = self._adopt(
+                Handover(origin, self._request, self._launched, tuple(processes), pipes, log)
+            )
+        except OSError as error:
+            self._adopt_error = error
+        return self._task_id is not None
 
     def _end(self, outcome: Outcome) -> None:
         if self._outcome is None and self._launched is not None:
@@ -288,10 +315,11 @@ class Run:
             self._kill(())
 
     def _kill(self, killed: tuple[Survivor, ...]) -> None:
-        self._drop_timers()
+        self._timers.drop_all()
 
         def on_done(left: list[table.Process]) -> None:
             self._seen += kill.seen
+            self.stopped_with = "SIGKILL" if kill.had_to_kill else "SIGTERM"
             failed = {process.pid for process in left}
             gone = tuple(s for s in killed if s.pid not in failed)
             self._finish(self._outcome or Outcome.EXITED, gone + _survivors(left, "kill_failed"))
@@ -314,60 +342,50 @@ class Run:
 
     def _finish(self, outcome: Outcome, survivors: tuple[Survivor, ...] = ()) -> None:
         self._outcome = outcome
-        duration_s = time.monotonic() - self._started_s
         self._take_what_is_there()
         pid = self._child.pid
+        ended = reap.NOT_ENDED
         if self._shell_ended or has_ended(pid):
             ended = reap.reap(pid)
         else:
             reap.give_up(pid)
-            ended = reap.Ended(None, None, 0.0, 0)
         if self._has_forked:
             reap.reap_orphans(pid, self._seen)
         if outcome is Outcome.EXITED and ended.signal is not None:
-            outcome = Outcome.SIGNALED
-        report = self._launched.report() if self._launched is not None else None
-        has_log = self._hand_over_pipes(survivors)
+            self._outcome = Outcome.SIGNALED
+        self._report = self._launched.report() if self._launched is not None else None
+        left = {survivor.pid for survivor in survivors if survivor.fate == "left"}
+        if left:
+            alive = {process.pid: process for process in self._seen if process.pid in left}
+            self._hand_over("survivors", list(alive.values()))
+        self._conclude(ended, survivors)
+
+    def _conclude(self, ended: reap.Ended, survivors: tuple[Survivor, ...] = ()) -> None:
+        launched = self._launched
+        assert launched is not None  # noqa: S101 -- for the type checker: it has run
+        duration_s = time.monotonic() - self._started_s
+        if self._task_id is None:
+            for pipe in self._pipes:
+                self._capture.finish(pipe)
         self._release()
         captured = self._captured or self._capture.close()
         end = End(
-            outcome=outcome,
+            outcome=self._outcome or Outcome.EXITED,
             duration_s=duration_s,
             ended=ended,
             captured=captured,
-            report=report,
+            report=self._report,
             survivors=survivors,
             peak_memory_bytes=self._memory.bytes(ended),
             reading=self._reading,
-            log_path=captured.spill_path if has_log else None,
-            sandbox=self._sandbox_report(captured),
+            task_id=self._task_id,
+            adopt_error=self._adopt_error,
+            sandbox=launched.sandbox_report(captured.output, self._request.cwd),
         )
         self._done(conclude(self._request, end))
 
-    def _sandbox_report(self, captured: Captured) -> SandboxReport | None:
-        confinement = self._launched.confinement if self._launched is not None else None
-        if confinement is None:
-            return None
-        return confinement.report(captured.output, self._request.cwd)
-
-    def _hand_over_pipes(self, survivors: tuple[Survivor, ...]) -> bool:
-        """Give pipes that survivors hold a reader of their own; True if it fills the run's file."""
-        for pipe in self._pipes:
-            self._capture.finish(pipe)
-        if not self._pipes or not any(survivor.fate == "left" for survivor in survivors):
-            return False
-        from limpet.process.keeper import keep_draining
-
-        # The keeper does not mask: rather than in clear, secrets are not kept at all.
-        has_secrets = any(pipe.mask is not None for pipe in self._pipes)
-        log = None if has_secrets else self._capture.log()
-        for pipe in self._pipes:
-            self._unwatch(pipe)
-            keep_draining(pipe.fd, log.fd if log else None, self._request.policy)
-        return log is not None
-
     def _release(self) -> None:
-        self._drop_timers()
+        self._timers.drop_all()
         self._memory.stop()
         if self._watch is not None:
             self._watch.close()
@@ -379,19 +397,9 @@ class Run:
             self._is_released = True
             self._launched.close()
 
-    def _drop_timer(self, name: str) -> None:
-        timer = self._timers.pop(name, None)
-        if timer is not None:
-            timer.cancel()
-
-    def _drop_timers(self) -> None:
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
-
     def _done(self, result: Result) -> None:
-        if self._listener is not None:
-            self._listener(Finished(result))
+        if self._teller is not None:
+            self._teller.finished(result)
         self._on_done(result)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING, Unpack
 
 from limpet.attempt import Attempt, Call, workspace_of
@@ -13,6 +13,7 @@ from limpet.loop import Loop, SelectorLoop
 from limpet.policy import Approval, Pack, PermissionPolicy, Policy, RulePolicy
 from limpet.result import Result
 from limpet.run import Run
+from limpet.starting import StartCall, prepare
 from limpet.turns import Turns
 from limpet.verdict import Verdict
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     import asyncio
 
     from limpet.safety.guard import Guard
+    from limpet.tasks.notices import Notice
+    from limpet.tasks.task import Task
+    from limpet.tasks.wait import Until, Waited
 
 
 class Bash:
@@ -112,6 +116,92 @@ class Bash:
         finally:
             if has_turn:
                 self._turns.give_back()
+
+    # Background tasks
+
+    async def start(self, command: str, **call: Unpack[StartCall]) -> Task:
+        """Start a command as a background task, and return at once.
+
+        It goes on when this program has ended, however that ends.
+
+        Raises:
+            CommandRefused: A rule forbids it, or nobody approved it; nothing ran.
+            SpawnFailed: It could not be started, or as many tasks run as may.
+            SandboxUnavailable: The kernel cannot do what the policy asks for.
+            TypeError: An argument is of the wrong type; nothing ran.
+            ValueError: An argument is out of range; nothing ran.
+        """
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        attempt, begin = prepare(self.policy, command, call)
+        question = attempt.check(self._get_guard())
+        if question is not None and not await _approved(self.policy, question):
+            attempt.decline(question)
+        if self.policy.environment.login:
+            from limpet import login
+
+            attempt.inherited = await login.read(loop, self.policy)
+        return await begin().on_asyncio(loop)
+
+    def start_sync(self, command: str, **call: Unpack[StartCall]) -> Task:
+        """Do the same as `start` without an event loop."""
+        attempt, begin = prepare(self.policy, command, call)
+        self._ask_now(attempt)
+        if self.policy.environment.login:
+            from limpet import login
+
+            attempt.inherited = login.read_sync(self.policy)
+        return begin().on_selector()
+
+    def task(self, task_id: str) -> Task:
+        """Return a task by its id, whoever has started it.
+
+        Raises:
+            TaskNotFound: There is none, or it is no id; the message lists those that there are.
+        """
+        from limpet.tasks.shelf import Shelf
+        from limpet.tasks.task import Task
+
+        return Task(Shelf.of_this_user(), task_id)
+
+    def tasks(self) -> list[Task]:
+        """Return all tasks of this user, the latest first, also those that have ended."""
+        from limpet.tasks.shelf import Shelf
+        from limpet.tasks.task import Task
+
+        shelf = Shelf.of_this_user()
+        return [Task(shelf, task_id) for task_id in shelf.ids()]
+
+    async def wait(
+        self,
+        tasks: Iterable[Task],
+        until: Until | Iterable[Until] = "exit",
+        timeout_s: float | None = None,
+    ) -> Waited:
+        """Wait for the first of several tasks to meet a condition, as `Task.wait` does for one."""
+        from limpet.tasks.task import wait_for
+
+        return await wait_for([(task, None) for task in tasks], until, timeout_s)
+
+    def take_notices(self, session_id: str | None = None) -> list[Notice]:
+        """Return the ends of tasks that nobody was told of, each only once.
+
+        Args:
+            session_id: Only of this conversation; None is all.
+        """
+        from limpet.tasks.notices import take
+        from limpet.tasks.shelf import Shelf
+
+        return take(Shelf.of_this_user(), session_id)
+
+    async def notices(self, session_id: str | None = None) -> AsyncIterator[Notice]:
+        """Yield a notice when a task ends, each only once; first of those that ended before."""
+        from limpet.tasks.notices import subscribe
+        from limpet.tasks.shelf import Shelf
+
+        async for notice in subscribe(Shelf.of_this_user(), session_id):
+            yield notice
 
     def launch(
         self,

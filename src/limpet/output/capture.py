@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import struct
@@ -16,7 +17,7 @@ from limpet.output.window import Cut, Window
 from limpet.policy import OutputPolicy
 
 if TYPE_CHECKING:
-    from limpet.output.spill import Spill
+    from limpet.output.spill import CappedFile
 
 _READ_BYTES = 1 << 16
 """A pipe's usual capacity: a read that fills it means that the command outpaces us."""
@@ -28,9 +29,18 @@ _FLOOD_PIPE_BYTES = 1 << 20
 class Pipe:
     """The read end of one of a run's pipes."""
 
-    def __init__(self, fd: int, stream: Stream, secrets: tuple[bytes, ...]) -> None:
+    def __init__(
+        self,
+        fd: int,
+        stream: Stream,
+        secrets: tuple[bytes, ...] = (),
+        *,
+        is_terminal: bool = False,
+    ) -> None:
         self.fd = fd
         self.stream: Stream = stream
+        self.is_terminal = is_terminal
+        """True for the other end of a terminal, which ends in an error."""
         self.is_watched = False
         """True while a loop calls back for it."""
         self.mask = Mask(secrets) if secrets else None
@@ -82,7 +92,9 @@ class Capture:
         run_id: str,
         policy: OutputPolicy,
         listener: Callable[[Stream, bytes], None] | None = None,
+        log: CappedFile | None = None,
     ) -> None:
+        """Begin with nothing; a log gets everything, else only long output gets a file."""
         self._run_id = run_id
         self._policy = policy
         self._listener = listener
@@ -90,8 +102,9 @@ class Capture:
         self._parts: dict[Stream, Window] = {}
         if policy.streams == "separate":
             self._parts = {"stdout": self._window(), "stderr": self._window()}
-        self._spill: Spill | None = None
+        self._spill: CappedFile | None = log
         self._spill_error: OSError | None = None
+        self._is_closed = False
 
     def _window(self) -> Window:
         return Window(self._policy.head_bytes, self._policy.tail_bytes)
@@ -128,7 +141,11 @@ class Capture:
                 data = os.read(pipe.fd, _READ_BYTES)
             except BlockingIOError:
                 return None
-            if len(data) == _READ_BYTES:
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                data = b""  # what a terminal says when nobody has it open any more
+            if len(data) == _READ_BYTES and not pipe.is_terminal:
                 pipe.widen()
             self._take(pipe, data, final=not data)
             return len(data)
@@ -144,6 +161,19 @@ class Capture:
             self._take(pipe, bytes(memoryview(pipe.flood)[:count]), final=not count)
         return count
 
+    def read_all(self, pipe: Pipe) -> bool:
+        """Take in all that lies in a pipe now; return whether that is the end of the stream."""
+        expected: int | None = None
+        taken = 0
+        while expected is None or taken < expected:
+            count = self.read(pipe)
+            if not count:
+                return count == 0
+            taken += count
+            if expected is None:
+                expected = taken + pipe.available()
+        return False
+
     def finish(self, pipe: Pipe) -> None:
         """Let go of what a mask held back, when no more is read from a pipe."""
         self._take(pipe, b"", final=True)
@@ -158,7 +188,8 @@ class Capture:
 
     def _keep(self, stream: Stream, data: bytes | memoryview, newlines: int) -> None:
         inline = self._policy.head_bytes + self._policy.tail_bytes
-        if self._all.total_bytes + len(data) > inline and not self._all.overflowed:
+        is_long = self._all.total_bytes + len(data) > inline and not self._all.overflowed
+        if is_long and self._spill is None:
             self._open_spill()
         if self._spill is not None:
             self._spill.write(data)
@@ -176,10 +207,13 @@ class Capture:
         else:
             self._spill.write(self._all.whole())
 
-    def log(self) -> Spill | None:
-        """Return the file of this run, made now if the output was short so far."""
+    def log(self) -> CappedFile | None:
+        """Return the file of this run, made now if the output was short so far, and open again."""
         if self._spill is None and not self._all.overflowed:
             self._open_spill()
+        elif self._spill is not None and self._is_closed:
+            self._spill = self._spill.reopened()
+        self._is_closed = False
         return self._spill
 
     def close(self) -> Captured:
@@ -190,6 +224,7 @@ class Capture:
         if self._spill is not None:
             path = str(self._spill.path)
             self._spill.close()
+            self._is_closed = True
             self._spill_error = self._spill.error
         cut = self._all.cut()
         whole = self._text(cut, path, self._all.total_bytes)

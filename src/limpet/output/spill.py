@@ -7,6 +7,7 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from limpet import state
 from limpet.policy import OutputPolicy
@@ -18,29 +19,77 @@ _MEASURE_EVERY_BYTES = 64 << 20
 _last_sweep_s = -_SWEEP_EVERY_S
 
 
-class Spill:
-    """One run's output file: 0600 in a 0700 directory, locked while it is written."""
+class Shelf(Protocol):
+    """Where files lie that share one cap."""
 
-    def __init__(self, run_id: str, policy: OutputPolicy) -> None:
-        """Open a new file.
+    def files(self) -> list[tuple[float, int, Path]]:
+        """Return when each was last written to, its size, and where it is."""
 
-        Raises:
-            OSError: There is no place for it.
+    def remove(self, path: Path) -> bool:
+        """Remove one, unless it is still written to; return whether it is gone."""
+
+
+class Directory:
+    """All files of one directory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def files(self) -> list[tuple[float, int, Path]]:
+        """Return when each was last written to, its size, and where it is."""
+        return _files(self._path)
+
+    def remove(self, path: Path) -> bool:
+        """Remove one, unless it is still written to; return whether it is gone."""
+        return _remove_unless_in_use(path)
+
+
+OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class CappedFile:
+    """A file that takes what its caps admit, and goes on taking without keeping."""
+
+    def __init__(
+        self,
+        fd: int,
+        path: Path,
+        policy: OutputPolicy,
+        shelf: Shelf,
+        *,
+        measure_after: int = 0,
+        last_words: bytes = b"",
+    ) -> None:
+        """Go on with a file that is open for appending.
+
+        Args:
+            fd: Closed by `close`.
+            path: Where it is.
+            policy: The caps.
+            shelf: All that share a cap with it.
+            measure_after: How much may be written before the shelf is first looked at.
+            last_words: What ends the file when a cap is met.
         """
+        self.fd = fd
+        self.path = path
         self._policy = policy
-        self._directory = state.directory("output")
-        sweep(self._directory, policy)
-        self.path = self._directory / f"{run_id}.log"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        self.fd = os.open(self.path, flags, 0o600)
-        fcntl.flock(self.fd, fcntl.LOCK_SH)
-        self._written = 0
-        self._measured_at = 0
-        self._limit = self._find_limit()
+        self._shelf = shelf
+        self._last_words = last_words
+        self._written = os.fstat(fd).st_size
+        if measure_after:
+            self._measured_at = self._written + measure_after - _MEASURE_EVERY_BYTES
+            self._limit = min(policy.spill_bytes, policy.spill_directory_bytes)
+        else:
+            self._limit = self._find_limit()
         self.error: OSError | None = None
         """What kept a write from being done; the file ends there."""
         self.is_capped = False
         """True once something was left out because of the cap on the file or the directory."""
+
+    @property
+    def size(self) -> int:
+        """How much it holds."""
+        return self._written
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append what the cap admits."""
@@ -49,7 +98,9 @@ class Spill:
         if self._written + len(data) > self._limit < self._policy.spill_bytes:
             self._limit = self._find_limit(needed=len(data))
         view = memoryview(data)[: max(0, self._limit - self._written)]
-        self.is_capped = self.is_capped or len(view) < len(data)
+        if len(view) < len(data) and not self.is_capped:
+            self.is_capped = True
+            view = memoryview(bytes(view) + self._last_words)
         try:
             while view:
                 count = os.write(self.fd, view)
@@ -71,14 +122,40 @@ class Spill:
         """Return how long the file may become, after making room for what is needed."""
         self._measured_at = self._written
         cap = self._policy.spill_directory_bytes
-        others = sum(size for _, size, _ in _files(self._directory)) - self._written
+        others = sum(size for _, size, _ in self._shelf.files()) - self._written
         if others + self._written + needed > cap:
-            others -= _make_room(self._directory, cap)
+            others -= make_room(self._shelf, cap)
         return min(self._policy.spill_bytes, max(cap - others, self._written))
+
+    def reopened(self) -> CappedFile:
+        """Return the same file, to go on with after it was closed.
+
+        Raises:
+            OSError: It is gone.
+        """
+        fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+        return CappedFile(fd, self.path, self._policy, self._shelf)
 
     def close(self) -> None:
         """Finish the file; its retention begins."""
         os.close(self.fd)
+
+
+class Spill(CappedFile):
+    """One run's output file: 0600 in a 0700 directory, locked while it is written."""
+
+    def __init__(self, run_id: str, policy: OutputPolicy) -> None:
+        """Open a new file.
+
+        Raises:
+            OSError: There is no place for it.
+        """
+        directory = state.directory("output")
+        sweep(directory, policy)
+        path = directory / f"{run_id}.log"
+        fd = os.open(path, OPEN_FLAGS, 0o600)
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        super().__init__(fd, path, policy, Directory(directory))
 
 
 def sweep(directory: Path, policy: OutputPolicy) -> None:
@@ -94,15 +171,19 @@ def sweep(directory: Path, policy: OutputPolicy) -> None:
             _remove_unless_in_use(path)
 
 
-def _make_room(directory: Path, cap: int) -> int:
-    """Remove the oldest finished files until the directory is at half of its cap, if it can be."""
-    files = sorted(_files(directory))
+def make_room(shelf: Shelf, cap: int) -> int:
+    """Remove the oldest finished files until all are at half of their cap, if they can be.
+
+    Returns:
+        How many bytes were freed.
+    """
+    files = sorted(shelf.files())
     excess = sum(size for _, size, _ in files) - cap // 2
     freed = 0
     for _, size, path in files:
         if freed >= excess:
             break
-        if _remove_unless_in_use(path):
+        if shelf.remove(path):
             freed += size
     return freed
 

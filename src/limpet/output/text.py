@@ -5,16 +5,16 @@ from __future__ import annotations
 import codecs
 import re
 
-_SEQUENCE = (
+SEQUENCE = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: cursor, colour, modes
     r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"  # OSC: title, clipboard, links
     r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x9c\n]*(?:\x1b\\|\x9c)?"  # DCS, SOS, PM, APC
     r"|\x1b[ -/]*[0-Z\\^-~]"  # two-character escapes and charsets
 )
 _INTRODUCER = re.compile(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
-_ESCAPE = re.compile(_SEQUENCE)
+_ESCAPE = re.compile(SEQUENCE)
 # In one pass with what is removed anyway: what is left cannot join into a sequence of its own.
-_UNSAFE = re.compile(_SEQUENCE + r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]+?")
+_UNSAFE = re.compile(SEQUENCE + r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]+?")
 _SGR = re.compile(r"\x1b\[[0-9;:]*m")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
 _UNFINISHED = re.compile(
@@ -82,6 +82,17 @@ def is_binary(data: bytes) -> bool:
     odd -= len(_SEPARATOR.findall(data))
     odd += data.decode("utf-8", "replace").count("\N{REPLACEMENT CHARACTER}")
     return odd > len(data) * _BINARY_SHARE
+
+
+def complete(data: bytes) -> int:
+    """Return how much of some output does not end within a character or a control sequence."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(data)
+    held = len(decoder.getstate()[0])
+    unfinished = _UNFINISHED.search(text, max(0, len(text) - _LONGEST_UNFINISHED))
+    if unfinished:
+        held += len(unfinished.group().encode("utf-8", "replace"))
+    return max(0, len(data) - held)
 
 
 class TerminalText:

@@ -60,6 +60,14 @@ def host_environment() -> Mapping[bytes, bytes]:
     return data if type(data) is dict else dict(os.environb)
 
 
+def become(environment: Mapping[bytes, bytes]) -> None:
+    """Take over the environment of another program."""
+    if environment == host_environment():
+        return
+    os.environb.clear()
+    os.environb.update(environment)
+
+
 def check_variables(variables: Mapping[str, str]) -> dict[bytes, bytes]:
     """Return variables encoded, or say which name or value cannot be one."""
     encoded = {}

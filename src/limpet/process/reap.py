@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from limpet.loop import Loop, SelectorLoop
 from limpet.process.exit import has_ended
-from limpet.process.table import Process, is_alive, is_same, look_up, members
+from limpet.process.table import NOBODY, Process, is_alive, is_same, look_up, members
 
 KILL_WAIT_S = 0.4
 """How long SIGKILL may take. What outlives it sleeps uninterruptibly in the kernel."""
@@ -35,6 +35,8 @@ class Child(NamedTuple):
     run_id: str
     since_ticks: int
     """When it was started, on the clock of the process table."""
+    reaper: int = 0
+    """The process that its orphans become children of; 0 if that is not this run's own."""
 
 
 class Ended(NamedTuple):
@@ -46,6 +48,8 @@ class Ended(NamedTuple):
     cpu_s: float
     max_rss_bytes: int
 
+
+NOT_ENDED = Ended(None, None, 0.0, 0)
 
 _running: dict[int, Child] = {}
 """Shells that were started and not reaped. A forked child forgets them: they are not its own."""
@@ -88,12 +92,38 @@ def reap(pid: int) -> Ended:
             _, status, usage = os.wait4(pid, 0)
     except ChildProcessError:
         return Ended(None, None, 0.0, 0)
-    code = os.waitstatus_to_exitcode(status)
-    name = None
-    if code < 0:
-        name = _signal_name(-code)
-        code = 128 - code
+    code, name = exit_of(status)
     return Ended(code, name, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * RSS_UNIT)
+
+
+def exit_of(status: int) -> tuple[int, str | None]:
+    """Return the exit code of a wait status, 128+n after signal n, and the signal's name."""
+    code = os.waitstatus_to_exitcode(status)
+    return (code, None) if code >= 0 else (128 - code, _signal_name(-code))
+
+
+def let_go(pid: int) -> None:
+    """Forget a shell that is to go on when this program exits; someone has to reap it later."""
+    _running.pop(pid, None)
+
+
+def reap_late(pid: int) -> None:
+    """Wait for a shell that was let go, and reap it."""
+    with suppress(ChildProcessError):  # reaped by a host that reaps all
+        os.waitpid(pid, 0)
+
+
+def reap_all_but(shell: int) -> None:
+    """Reap whatever has ended and has become our child, but for the shell: it is reaped last."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:
+            children = file.read().split()
+    except OSError:
+        return
+    for child in children:
+        if int(child) != shell:
+            with suppress(ChildProcessError):
+                os.waitpid(int(child), os.WNOHANG)
 
 
 def give_up(pid: int) -> None:
@@ -127,7 +157,7 @@ def reap_orphans(group: int, seen: Iterable[Process] = ()) -> None:
 def kill_now(child: Child) -> None:
     """Kill a run without waiting for it; the shell is reaped whenever it is dead."""
     kill_group(child.pid, signal.SIGKILL)
-    for process in members(child.pid, child.run_id, child.since_ticks):
+    for process in members(*child):
         send(process, signal.SIGKILL)
     give_up(child.pid)
 
@@ -164,6 +194,8 @@ class Kill:
         self._on_done = on_done
         self.seen: list[Process] = []
         """Everyone that was found."""
+        self.had_to_kill = False
+        """True once SIGTERM was not enough."""
         self._targets = self._members()
         self._term_until = time.monotonic() + grace_s
         self._kill_until = self._term_until + KILL_WAIT_S
@@ -174,9 +206,12 @@ class Kill:
             self._timer = loop.call_later(0, self._kill)
 
     def _members(self) -> list[Process]:
-        found = members(self._child.pid, self._child.run_id, self._child.since_ticks)
+        found = self._find()
         self.seen += found
         return found
+
+    def _find(self) -> list[Process]:
+        return members(*self._child)
 
     def _send(self, signum: signal.Signals) -> None:
         kill_group(self._child.pid, signum)
@@ -194,6 +229,7 @@ class Kill:
             self._timer = self._loop.call_later(_POLL_S, self._await_term)
 
     def _kill(self) -> None:
+        self.had_to_kill = True
         self._targets = self._members()
         self._send(signal.SIGKILL)
         self._timer = self._loop.call_later(_POLL_S / 2, self._await_kill)
@@ -207,8 +243,11 @@ class Kill:
         else:
             self._on_done(self._left())
 
+    def _shell_has_ended(self) -> bool:
+        return has_ended(self._child.pid)
+
     def _all_gone(self) -> bool:
-        if not has_ended(self._child.pid):
+        if not self._shell_has_ended():
             return False
         self._targets = [p for p in self._targets if is_alive(p)]
         if not self._targets:
@@ -217,8 +256,40 @@ class Kill:
 
     def _left(self) -> list[Process]:
         left = [p for p in self._members() if is_alive(p)]
-        leader = None if has_ended(self._child.pid) else look_up(self._child.pid)
+        leader = None if self._shell_has_ended() else look_up(self._child.pid)
         return [leader, *left] if leader else left
+
+
+class KillOthers(Kill):
+    """Does the same to processes that are nobody's children here, each by itself."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        find: Callable[[], list[Process]],
+        grace_s: float,
+        on_done: Callable[[list[Process]], None],
+    ) -> None:
+        """Begin.
+
+        Args:
+            loop: To wait on.
+            find: Returns those that are to end and are alive.
+            grace_s: From SIGTERM to SIGKILL.
+            on_done: Called with those that outlived SIGKILL.
+        """
+        self._find_them = find
+        super().__init__(loop, Child(NOBODY, "", 0), grace_s, on_done)
+
+    def _find(self) -> list[Process]:
+        return self._find_them()
+
+    def _send(self, signum: signal.Signals) -> None:
+        for process in self._targets:
+            send(process, signum)
+
+    def _shell_has_ended(self) -> bool:
+        return True
 
 
 def send(process: Process, signum: signal.Signals) -> None:

@@ -97,6 +97,14 @@ def start(
             os.close(null)
 
 
+def split() -> int:
+    """Fork this program, which must have no other thread, and return the pid; 0 in the child.
+
+    Only the nursery does this: of a program with threads the child may find every lock taken.
+    """
+    return os.fork()
+
+
 def _by_fork_exec(
     program: str,
     argv: Sequence[bytes],

@@ -22,6 +22,10 @@ _ENVIRONMENT_AT_MOST = 1 << 20
 """A larger environment is not read to its end."""
 
 
+NOBODY = -1
+"""No process has this number, nor a group or session."""
+
+
 class Process(NamedTuple):
     """One entry of the table; the start time tells it from a later process of the same pid."""
 
@@ -66,6 +70,18 @@ def is_alive(process: Process) -> bool:
     )
 
 
+_EXIT_CODE_FIELD = 49
+"""Of /proc/<pid>/stat, counted from the state, which follows the name."""
+
+
+def zombie_status(process: Process) -> int | None:
+    """Return the wait status of a process that has ended and was not reaped, whoever's it is."""
+    fields = _read(f"/proc/{process.pid}/stat", 1024).rpartition(b")")[2].split()
+    if len(fields) <= _EXIT_CODE_FIELD or fields[0] != b"Z" or not is_same(process):
+        return None
+    return int(fields[_EXIT_CODE_FIELD])
+
+
 def command_line(pid: int) -> str:
     """Return the command line of a process as one line, or its name if it has none."""
     words = _read(f"/proc/{pid}/cmdline", 4096).rstrip(b"\0").replace(b"\0", b" ")
@@ -82,15 +98,17 @@ class Members(NamedTuple):
     """Zombies that came to this program, which is the reaper of orphans."""
 
 
-def members(leader: int, run_id: str, since_ticks: int) -> list[Process]:
+def members(leader: int, run_id: str, since_ticks: int, reaper: int = 0) -> list[Process]:
     """Return the living processes of a run other than its shell, by looking at every process.
 
     Args:
-        leader: The shell's pid, which is also the run's first group and session.
+        leader: The shell's pid, which is also the run's first group and session; `NOBODY` if that
+            number may be someone else's by now.
         run_id: What the marker carries.
         since_ticks: When the shell was started; older processes are not of the run.
+        reaper: The process that orphans of this run, and of no other, become the children of.
     """
-    return _select(_all_pids(), leader, run_id, since_ticks).alive
+    return _select(_all_pids(), leader, run_id, since_ticks, reaper).alive
 
 
 def has_forked(leader: int, since_ticks: int) -> bool:
@@ -100,7 +118,7 @@ def has_forked(leader: int, since_ticks: int) -> bool:
 
 
 def members_after_exit(
-    leader: int, run_id: str, since_ticks: int, not_members: Container[int]
+    leader: int, run_id: str, since_ticks: int, reaper: int, not_members: Container[int]
 ) -> Members:
     """Return the members of a run whose shell has ended, as cheaply as they can be had.
 
@@ -108,13 +126,14 @@ def members_after_exit(
         leader: The shell's pid.
         run_id: What the marker carries.
         since_ticks: When the shell was started.
+        reaper: Who gets its orphans.
         not_members: Pids that were lately those of other runs' shells: no need to look at them.
     """
     newest = _newest_pid()
     if leader <= newest <= leader + _PROBE_AT_MOST and now_ticks() - since_ticks < _TICKS:
         pids = [pid for pid in range(leader + 1, newest + 1) if pid not in not_members]
-        return _select(pids, leader, run_id, since_ticks)
-    return _select(_all_pids(), leader, run_id, since_ticks)
+        return _select(pids, leader, run_id, since_ticks, reaper)
+    return _select(_all_pids(), leader, run_id, since_ticks, reaper)
 
 
 _READ_SYSCALL = {"x86_64": b"0", "aarch64": b"63"}.get(os.uname().machine)
@@ -136,9 +155,10 @@ def blocked_read(pid: int) -> str | None:
     return target if target.startswith("/") else None
 
 
-def blocked_member(leader: int, run_id: str, since_ticks: int) -> str | None:
+def blocked_member(leader: int, run_id: str, since_ticks: int, reaper: int = 0) -> str | None:
     """Say which process of a run, the shell included, waits for input that nobody gives."""
-    for pid in (leader, *(process.pid for process in members(leader, run_id, since_ticks))):
+    found = members(leader, run_id, since_ticks, reaper)
+    for pid in (leader, *(process.pid for process in found)):
         if source := blocked_read(pid):
             return f"{command_line(pid)} was waiting to read from {source}"
     return None
@@ -156,7 +176,9 @@ def peak_memory(pid: int) -> int:
     return peak
 
 
-def _select(pids: Iterable[int], leader: int, run_id: str, since_ticks: int) -> Members:
+def _select(
+    pids: Iterable[int], leader: int, run_id: str, since_ticks: int, reaper: int
+) -> Members:
     # The clock of start_ticks and ours are read apart: one tick of slack.
     since_ticks -= 1
     found: list[Process] = []
@@ -174,7 +196,10 @@ def _select(pids: Iterable[int], leader: int, run_id: str, since_ticks: int) -> 
             found.append(process)
         else:
             others.append(process)
-    found += _descendants(others, {leader, *(p.pid for p in found)})
+    family = {leader, *(p.pid for p in found)}
+    if reaper:
+        family.add(reaper)
+    found += _descendants(others, family)
     return Members(_without_threads(found), dead)
 
 

@@ -1,0 +1,1 @@
+"""Background tasks: the same pipeline, detached from the caller's life."""

@@ -1,0 +1,103 @@
+"""What a host asks of its nursery: to start a task, or to take one over."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from limpet.command.display import display
+from limpet.handover import Origin
+from limpet.launch import Request
+from limpet.output.mask import Mask
+from limpet.policy import Policy, RulePolicy
+from limpet.process.reap import Child
+from limpet.process.table import NOBODY
+from limpet.tasks.record import Mark, Record, boot_id
+
+Size = tuple[int, int]
+"""Columns and rows."""
+
+
+class Adopted(NamedTuple):
+    """What goes on, for a supervisor that has not started it."""
+
+    task_id: str
+    child: Child
+    started_at: float
+    processes: tuple[Mark, ...]
+    masks: tuple[Mask | None, ...]
+    """Of each pipe, with what they hold back."""
+
+
+class Order(NamedTuple):
+    """One order. Descriptors travel beside it."""
+
+    shelf: str
+    environment: Mapping[bytes, bytes]
+    """The host's own."""
+    request: Request
+    timeout_s: float | None
+    origin: Origin
+    session_id: str | None
+    host: int
+    has_input: bool = False
+    terminal: Size | None = None
+    adopted: Adopted | None = None
+
+
+def describe(order: Order, task_id: str, started_at: float, supervisor: Mark) -> Record:
+    """Return the record of a task that begins; its shell is to be added."""
+    request = order.request
+    columns, rows = order.terminal or (0, 0)
+    return Record(
+        id=task_id,
+        command=request.command,
+        display=display(request.command, request.cwd),
+        description=request.description,
+        session_id=order.session_id,
+        cwd=request.cwd,
+        origin=order.origin,
+        run_id="",
+        shell=Mark(NOBODY, 0),
+        since_ticks=0,
+        processes=order.adopted.processes if order.adopted else (),
+        supervisor=supervisor,
+        boot_id=boot_id(),
+        started_at=started_at,
+        timeout_s=order.timeout_s,
+        kill_grace_s=request.policy.kill_grace_s,
+        input="terminal" if order.terminal else "pipe" if order.has_input else "none",
+        columns=columns,
+        rows=rows,
+        sandbox=request.policy.sandbox.mode,
+        host=order.host,
+    )
+
+
+def pack(order: Order) -> bytes:
+    """Return an order as bytes, less what only the host itself can use."""
+    request = order.request
+    environment = dict(order.environment)
+    is_same = request.inherited is order.environment
+    request = request._replace(
+        policy=_plain(request.policy),
+        inherited=environment if is_same else dict(request.inherited),
+        verdict=None,
+    )
+    return pickle.dumps(order._replace(request=request, environment=environment))
+
+
+def unpack(data: bytes) -> Order:
+    """Return the order of a host, which has started us, and is as trusted as we are."""
+    order = pickle.loads(data)  # noqa: S301 -- see above
+    assert isinstance(order, Order)  # noqa: S101 -- for the type checker
+    return order
+
+
+def _plain(policy: Policy) -> Policy:
+    """Return a policy without what has been asked already, and what cannot be sent."""
+    environment = replace(policy.environment, set=dict(policy.environment.set))
+    rules = RulePolicy(pack="none")
+    return replace(policy, environment=environment, rules=rules, approve=None)

@@ -1,0 +1,105 @@
+"""The nursery's own side: it has supervisors ready, forked and rehearsed."""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+
+from limpet.launch import Request
+from limpet.loop import SelectorLoop
+from limpet.output.capture import Capture, Pipe
+from limpet.policy import Policy
+from limpet.process import env, kernel, reap, spawn, table
+from limpet.tasks import record
+from limpet.tasks.nursery import MOST_DESCRIPTORS
+from limpet.tasks.order import Order, describe, pack, unpack
+from limpet.tasks.record import Mark
+from limpet.tasks.supervisor import supervise
+
+_READY = 2
+"""How many supervisors wait for a task: to fork one takes a part of a task's own start."""
+_NO_MORE = b"-"
+_BECOME_REAPER, _SET_NAME = 36, 15
+
+
+def serve() -> None:
+    """Be the nursery: have supervisors ready, until the host is gone."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors need nobody to reap them
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    orders = socket.socket(fileno=os.dup(0))
+    _point_to_nothing(0)
+    gc.freeze()  # so that a collection does not copy every page of it
+    ready = select.poll()
+    for _ in range(_READY):
+        ready.register(_wait_for_order(orders))
+    while True:
+        for fd, _ in ready.poll():
+            said = os.read(fd, 1)
+            ready.unregister(fd)
+            os.close(fd)
+            if said == _NO_MORE:
+                return
+            ready.register(_wait_for_order(orders))
+
+
+def _wait_for_order(orders: socket.socket) -> int:
+    """Fork a supervisor that waits for an order, and return what tells that it does so no more."""
+    read_end, write_end = os.pipe()
+    if spawn.split() != 0:
+        os.close(write_end)
+        return read_end
+    os.close(read_end)
+    _be_alone()
+    _rehearse()
+    message, descriptors, _, _ = socket.recv_fds(orders, 1, MOST_DESCRIPTORS)
+    orders.close()
+    os.write(write_end, message or _NO_MORE)
+    os.close(write_end)
+    if message:
+        letter, *others = descriptors
+        with open(letter, "rb") as file:
+            order = unpack(file.read())
+        supervise(order, others)
+    sys.exit()
+
+
+def _rehearse() -> None:
+    """Do once what a start does, to no effect: then no memory has to be copied when it counts."""
+    environment = env.host_environment()
+    request = Request(":", "/", "/", 1.0, Policy(), environment)
+    order = unpack(pack(Order("/", environment, request, None, "started", None, 0)))
+    child = reap.Child(0, "0" * 16, 0)
+    env.build(order.request.policy.environment, order.environment, {}, child.run_id, "/")
+    spawn.find_program("bash")
+    mark = Mark(0, 0)
+    begun = describe(order, "bash-000000", time.time(), mark)
+    record.encode(begun.with_shell(mark, child))
+    table.members_after_exit(os.getpid(), child.run_id, table.now_ticks(), 0, ())
+    read_end, write_end = os.pipe()
+    loop, pipe = SelectorLoop(), Pipe(read_end, "stdout")
+    loop.add_reader(pipe.fd, Capture(child.run_id, order.request.policy.output).read, pipe)
+    os.write(write_end, b"\n")
+    os.close(write_end)
+    loop.run_until(lambda: loop.remove_reader(pipe.fd))
+    pipe.close()
+
+
+def _point_to_nothing(fd: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, fd)
+    os.close(null)
+
+
+def _be_alone() -> None:
+    """Leave the nursery's session, and get the orphans of what will be started."""
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    with suppress(OSError, AttributeError):  # not on macOS
+        kernel.prctl(_BECOME_REAPER, 1)
+        kernel.libc().prctl(_SET_NAME, b"limpet-task", 0, 0, 0)

@@ -1,0 +1,374 @@
+"""A task's supervisor: a process of its own that starts it, keeps its output, and sees its end.
+
+It is forked by the nursery, in a session of its own, and does not know whether the host is alive.
+The command is its child, so its exit code is known; what the command leaves behind becomes its
+child too, so nothing escapes it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import struct
+import termios
+import time
+import traceback
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from limpet.errors import SandboxUnavailable
+from limpet.launch import Request, Terminal
+from limpet.loop import SelectorLoop
+from limpet.output.capture import Capture, Pipe
+from limpet.output.spill import OPEN_FLAGS, CappedFile
+from limpet.process import env, reap
+from limpet.process.table import look_up
+from limpet.result import Outcome, Result
+from limpet.run import Run
+from limpet.tasks import reader, record, takeover
+from limpet.tasks.input import Keyboard
+from limpet.tasks.order import Adopted, Order, describe
+from limpet.tasks.record import INPUT, OUTPUT, End, Mark, Record, TaskStatus
+from limpet.tasks.shelf import Shelf
+
+FOREVER_S = 1e9
+"""A task without a time limit has one of thirty years."""
+_MEASURE_AFTER = 1 << 20
+"""An output that stays short is not worth a look at all others."""
+_ROOM_FOR_NOTES = 512
+_STATUS = {
+    Outcome.EXITED: TaskStatus.EXITED,
+    Outcome.SIGNALED: TaskStatus.SIGNALED,
+    Outcome.TIMED_OUT: TaskStatus.TIMED_OUT,
+    Outcome.CANCELLED: TaskStatus.STOPPED,
+}
+
+
+def supervise(order: Order, descriptors: list[int]) -> None:
+    """See to one task, until it has ended."""
+    env.become(order.environment)
+    supervisor = _Started(order) if order.adopted is None else _Adopted(order, order.adopted)
+    try:
+        supervisor.run(descriptors)
+    except Exception:
+        supervisor.give_up(traceback.format_exc(limit=-3))
+
+
+class _Supervisor:
+    """What is the same for tasks that it has started, and for those that it has taken over."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._policy = order.request.policy
+        self._shelf = Shelf(Path(order.shelf))
+        self._loop = SelectorLoop()
+        self._directory: Path | None = None
+        self._record: Record | None = None
+        self._log: CappedFile | None = None
+        self._lock = -1
+        """The output file again: as long as it is open, the task is said to run."""
+        self._is_done = False
+        self._shell = 0
+        self._on_signals()
+
+    def run(self, descriptors: list[int]) -> None:
+        """See to the task until it has ended."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """End the task."""
+        raise NotImplementedError
+
+    def _on_signals(self) -> None:
+        """Stop on SIGTERM, and reap orphans, from the loop and not from a handler."""
+        read_end, write_end = os.pipe()
+        os.set_blocking(read_end, False)
+        os.set_blocking(write_end, False)
+        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+
+        def wake() -> None:
+            received = b""
+            with suppress(BlockingIOError):
+                received = os.read(read_end, 4096)
+            if signal.SIGTERM in received:
+                self.stop()
+            if self._shell:
+                reap.reap_all_but(self._shell)
+
+        self._loop.add_reader(read_end, wake)
+
+    def _take_log(self, fd: int, path: Path) -> CappedFile:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        self._lock = os.dup(fd)
+        policy = self._policy.output
+        words = f"\n[limpet: the output has reached its cap of {policy.spill_bytes} bytes;"
+        words += " what follows is not kept]\n"
+        # Room for that, and for the note of the end.
+        room = max(policy.spill_bytes - _ROOM_FOR_NOTES, policy.spill_bytes // 2)
+        self._log = CappedFile(
+            fd,
+            path,
+            replace(policy, spill_bytes=room),
+            self._shelf,
+            measure_after=_MEASURE_AFTER,
+            last_words=words.encode(),
+        )
+        return self._log
+
+    def _describe(self, task_id: str, started_at: float) -> Record:
+        me = look_up(os.getpid())
+        supervisor = Mark(os.getpid(), me.start_ticks if me else 0)
+        return describe(self._order, task_id, started_at, supervisor)
+
+    def _conclude(self, end: End) -> None:
+        """Record the end, then add the note of it to the output, then let others go on."""
+        self._is_done = True
+        if self._directory is None or self._record is None:
+            return
+        path = self._directory / OUTPUT
+        line = reader.last_line(str(path))
+        record.write(self._directory, self._record._replace(end=end._replace(last_line=line)))
+        with suppress(OSError):  # a full disk
+            newline = "" if reader.ends_a_line(str(path), end.output_bytes) else "\n"
+            os.write(self._lock, (newline + record.note_of(end)).encode())
+        self._shelf.note_end(self._record.id)
+        os.close(self._lock)
+        self._shelf.sweep(self._policy)
+
+    def give_up(self, why: str) -> None:
+        """Say that this supervisor has failed; its processes are ended, if they can be."""
+        if self._record is None or self._is_done:
+            return
+        size = self._log.size if self._log is not None else 0
+        self._conclude(self._end_of(TaskStatus.LOST, f"its supervisor has failed: {why}", size))
+
+    def _end_of(self, status: TaskStatus, reason: str | None, output_bytes: int) -> End:
+        started_at = self._record.started_at if self._record is not None else time.time()
+        now = time.time()
+        return End(
+            status=status,
+            exit_code=None,
+            signal=None,
+            reason=reason,
+            ended_at=now,
+            duration_s=max(0.0, now - started_at),
+            output_bytes=output_bytes,
+            last_line="",
+        )
+
+
+class _Started(_Supervisor):
+    """Starts the task itself."""
+
+    def __init__(self, order: Order) -> None:
+        super().__init__(order)
+        self._run: Run | None = None
+        self._result: Result | None = None
+        self._keyboard: Keyboard | None = None
+        self._terminal: Terminal | None = None
+
+    def stop(self) -> None:
+        """End the task."""
+        if self._run is not None:
+            self._run.cancel()
+
+    def run(self, descriptors: list[int]) -> None:
+        """Start the task, tell the host, and see to it until it has ended."""
+        reply, *others = descriptors
+        try:
+            answer = self._start(others)
+        except SandboxUnavailable as error:
+            answer = {"unavailable": str(error)}
+        except OSError as error:
+            answer = {"failed": f"the task has no place to live: {error}"}
+        with suppress(BrokenPipeError):  # the host has ended meanwhile, which is no concern of ours
+            os.write(reply, json.dumps(answer).encode())
+        os.close(reply)
+        if self._record is not None and self._directory is not None:
+            # To be told of a process that has just begun takes as long as all of the above.
+            if not self._is_done and (shell := look_up(self._shell)) is not None:
+                self._record = self._record._replace(shell=Mark.of(shell))
+                record.write(self._directory, self._record)
+            self._loop.run_until(lambda: self._is_done)
+
+    def _start(self, descriptors: list[int]) -> dict[str, object]:
+        policy = self._policy
+        if not self._shelf.has_room(policy):
+            return {
+                "failed": f"{policy.max_tasks} tasks are running, which is as many as may"
+                " (max_tasks): stop one first"
+            }
+        task_id, draft = self._shelf.draft()
+        try:
+            path = self._shelf.path / task_id / OUTPUT
+            log = self._take_log(os.open(draft / OUTPUT, OPEN_FLAGS, 0o600), path)
+            begun = self._describe(task_id, time.time())
+            request = self._request(draft, descriptors)
+            self._run = Run(self._loop, request, self._on_result, self._on_crash, log=log)
+            self._run.start()
+            self._close_their_ends(request)
+            child = self._run.child
+            if child is None:
+                hint = None if self._result is None else self._result.hint
+                return {"failed": hint}
+            self._shell = child.pid
+            self._record = begun.with_shell(Mark(child.pid, 0), child)
+            record.write(draft, self._record)
+            self._directory = self._shelf.publish(task_id, draft)
+        except BaseException:
+            self._abandon()
+            raise
+        finally:
+            if self._directory is None:
+                shutil.rmtree(draft, ignore_errors=True)
+        if self._keyboard is not None:
+            self._keyboard.moved(self._directory / INPUT)
+        if self._result is not None:
+            self._finish(self._result)
+        return {"id": task_id}
+
+    def _abandon(self) -> None:
+        """End what was started, but could not become a task."""
+        self._record = None
+        if self._run is not None and self._run.child is not None and self._result is None:
+            self._run.cancel()
+            self._loop.run_until(lambda: self._result is not None)
+
+    def _request(self, draft: Path, descriptors: list[int]) -> Request:
+        order = self._order
+        output = order.request.policy.output
+        request = order.request._replace(
+            # It is over when nothing of it is left, and not when its shell has ended.
+            policy=replace(
+                self._policy, survivors="wait", output=replace(output, streams="merged")
+            ),
+            timeout_s=order.timeout_s or FOREVER_S,
+            reaper=os.getpid(),
+        )
+        if order.terminal is not None:
+            self._terminal = Terminal(*os.openpty())
+            self._resize(*order.terminal)
+            self._listen(draft, os.dup(self._terminal.ours), is_terminal=True)
+            return request._replace(terminal=self._terminal)
+        if order.has_input:
+            read_end, write_end = os.pipe()
+            self._listen(draft, write_end, is_terminal=False)
+            return request._replace(stdin=read_end)
+        return request._replace(stdin=descriptors[0]) if descriptors else request
+
+    def _listen(self, draft: Path, target: int, *, is_terminal: bool) -> None:
+        self._keyboard = Keyboard(
+            self._loop,
+            draft / INPUT,
+            target,
+            is_terminal=is_terminal,
+            on_signal=lambda number: reap.kill_group(self._shell, number),
+            on_size=self._resize,
+        )
+
+    def _resize(self, columns: int, rows: int) -> None:
+        if self._terminal is not None:
+            size = struct.pack("HHHH", rows, columns, 0, 0)
+            fcntl.ioctl(self._terminal.ours, termios.TIOCSWINSZ, size)
+        if self._record is not None and self._directory is not None:
+            self._record = self._record._replace(columns=columns, rows=rows)
+            record.write(self._directory, self._record)
+
+    def _close_their_ends(self, request: Request) -> None:
+        """Close what is the command's, or its terminal and its input would never end."""
+        if request.terminal is not None:
+            os.close(request.terminal.theirs)
+        elif isinstance(request.stdin, int):
+            os.close(request.stdin)
+
+    def _on_crash(self, error: Exception) -> None:
+        self.give_up("".join(traceback.format_exception(error, limit=-3)))
+        self._is_done = True
+
+    def _on_result(self, result: Result) -> None:
+        self._result = result
+        if self._directory is not None:
+            self._finish(result)
+
+    def _finish(self, result: Result) -> None:
+        if self._keyboard is not None:
+            self._keyboard.close()
+        reason = None if result.outcome is Outcome.CANCELLED else result.hint
+        end = self._end_of(_STATUS[result.outcome], reason, self._log.size if self._log else 0)
+        usage = result.usage
+        self._conclude(
+            end._replace(
+                exit_code=result.exit_code,
+                signal=result.signal,
+                duration_s=result.duration_s,
+                stopped_with=self._run.stopped_with if self._run is not None else None,
+                cpu_s=usage.cpu_s if usage is not None else None,
+                peak_memory_bytes=usage.peak_memory_bytes if usage is not None else None,
+            )
+        )
+
+
+class _Adopted(_Supervisor):
+    """Goes on with what the host has started."""
+
+    def __init__(self, order: Order, adopted: Adopted) -> None:
+        super().__init__(order)
+        self._adopted = adopted
+        self._takeover: takeover.Takeover | None = None
+
+    def stop(self) -> None:
+        """End the task."""
+        if self._takeover is not None:
+            self._takeover.stop(self._policy.kill_grace_s)
+
+    def run(self, descriptors: list[int]) -> None:
+        """See to the task until it has ended; then the host may reap its shell."""
+        adopted = self._adopted
+        done, log_fd, *pipe_fds = descriptors
+        self._directory = directory = self._shelf.path / adopted.task_id
+        log = self._take_log(log_fd, directory / OUTPUT)
+        mark = next((m for m in adopted.processes if m.pid == adopted.child.pid), None)
+        shell = mark or Mark(adopted.child.pid, 0)
+        begun = self._describe(adopted.task_id, adopted.started_at)
+        self._record = begun.with_shell(shell, adopted.child)
+        record.write(directory, self._record)
+        pipes = []
+        for fd, mask in zip(pipe_fds, adopted.masks, strict=True):
+            pipe = Pipe(fd, "stdout")
+            pipe.mask = mask
+            pipes.append(pipe)
+        found = [mark.find() for mark in adopted.processes]
+        self._takeover = takeover.Takeover(
+            self._loop,
+            self._order.origin,
+            adopted.child,
+            [process for process in found if process is not None],
+            pipes,
+            Capture(adopted.child.run_id, self._policy.output, log=log),
+            self._on_outcome,
+        )
+        self._loop.run_until(lambda: self._is_done)
+        os.close(done)
+
+    def _on_outcome(self, outcome: takeover.Outcome) -> None:
+        if outcome.stopped_with:
+            status = TaskStatus.STOPPED
+        else:
+            status = TaskStatus.SIGNALED if outcome.signal else TaskStatus.EXITED
+        reason = None
+        if outcome.exit_code is None:
+            reason = "its exit code is not known: it was not a child of its supervisor"
+        end = self._end_of(status, reason, self._log.size if self._log else 0)
+        self._conclude(
+            end._replace(
+                exit_code=outcome.exit_code,
+                signal=outcome.signal,
+                stopped_with=outcome.stopped_with,
+            )
+        )
