@@ -310,7 +310,8 @@ def test_a_directory_with_a_nul_in_its_name_is_explained(bash: limpet.Bash) -> N
 @pytest.mark.parametrize("free", range(14))
 def test_a_host_with_few_descriptors_left_gets_a_result(free: int) -> None:
     code = (
-        "import resource\nfrom limpet.tasks import nursery\nbash = limpet.Bash(); bash.run_sync('echo x | cat')\n"
+        "import resource\nfrom limpet.tasks import nursery\n"
+        "bash = limpet.Bash(); bash.run_sync('echo x | cat')\n"
         "used = len(os.listdir('/proc/self/fd')) - 1\n"
         f"resource.setrlimit(resource.RLIMIT_NOFILE, (used + {free}, 4096))\n"
         "for command in ('true', 'echo x | cat', 'seq 20000', 'sleep 0.2 & echo x'):\n"

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 
 from limpet import __version__
-from limpet.errors import SandboxUnavailable
+from limpet.errors import SandboxUnavailable, TaskNotFound
 
-_COMMANDS = ("run", "check", "doctor")
+_COMMANDS = ("run", "tasks", "output", "wait", "send", "stop", "check", "doctor")
 _COULD_NOT_START = 125
 
 
@@ -35,9 +35,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (TypeError, ValueError) as error:
         print(f"limpet: {error}", file=sys.stderr)
         return 2
+    except TaskNotFound as error:
+        print(f"limpet: {error}", file=sys.stderr)
+        return 1
     except SandboxUnavailable as error:
         print(f"limpet: {error}", file=sys.stderr)
         return _COULD_NOT_START
+    except OSError as error:
+        print(f"limpet: {error}", file=sys.stderr)
+        return 1
     return status
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from limpet.attempt import Call
-from limpet.cli import confine
+from limpet.cli import background, confine
 from limpet.cli.argv import hide
 from limpet.cli.check import PACKS, policy_of
 from limpet.cli.sink import Sink, print_now
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from limpet.cli.terminal import Terminal
 
 _STATUS = {
+    Outcome.BACKGROUNDED: 0,
     Outcome.TIMED_OUT: 124,
     Outcome.FAILED_TO_START: 125,
     Outcome.REFUSED: 126,
@@ -42,6 +43,7 @@ examples:
   limpet run --json 'pytest -q' | jq .hint   the whole result as JSON
   limpet run --cwd /repo --env CI=1 'npm ci'
   limpet run --sandbox workspace 'make'      writes here and in /tmp only, and has no network
+  limpet run --background 'npm run dev'      prints the id of a task that goes on: `limpet tasks`
   limpet run - < script.sh                   read the command from standard input
 
 exit status: the command's own; 124 timed out, 125 could not start, 126 refused, 130 cancelled,
@@ -72,6 +74,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
                         help="which commands to refuse (default: limpet.toml's)")  # fmt: skip
     parser.add_argument("--survivors", choices=["adopt", "wait", "kill"],
                         help="what to do with what it leaves running (default: adopt)")  # fmt: skip
+    parser.add_argument("--on-timeout", choices=["kill", "background"], default="kill",
+                        help="at the time limit: dead, or a task that goes on")  # fmt: skip
+    background.add_arguments(parser)
     confine.add_arguments(parser)
     parser.add_argument("--description", metavar="T", help="what the command is for")
     parser.add_argument("--summary", action="store_true", help="say on stderr how it ended")
@@ -80,12 +85,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _run(options: argparse.Namespace) -> int:
     command = _command(options)
+    if background.is_wanted(options):
+        policy = confine.confined(policy_of(options, options.cwd), options)
+        return background.start(policy, command, _variables(options.env), options)
     call = Call(
         timeout_s=options.timeout,
         env=_variables(options.env),
         stdin=0 if options.stdin else None,
         description=options.description,
         ctx=ToolContext(options.cwd),
+        on_timeout=options.on_timeout,
     )
     on_terminal = not options.json and os.isatty(1)
     # Where both streams end up in the same place, their order matters more than their names.
@@ -155,7 +164,8 @@ def _explain(result: Result, *, full: bool) -> None:
         lines.append(line)
     sandbox = result.sandbox
     has_news = sandbox is not None and (sandbox.denials or sandbox.changed)
-    if result.hint and (full or result.is_error or result.survivors or has_news):
+    goes_on = result.task_id is not None
+    if result.hint and (full or result.is_error or result.survivors or goes_on or has_news):
         lines.append(f"limpet: {result.hint}")
     if lines:
         print_now(2, "\n".join(lines) + "\n")

@@ -14,11 +14,13 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from limpet.handover import Origin
-from limpet.process.reap import Child
 from limpet.process.table import NOBODY, Process, is_alive, look_up
+
+if TYPE_CHECKING:
+    from limpet.handover import Origin
+    from limpet.process.reap import Child
 
 RECORD = "task.json"
 OUTPUT = "output"

@@ -26,7 +26,7 @@ class Watch:
     """Calls back when something has changed, from the loop; also once at first."""
 
     def __init__(
-        self, loop: Loop, directories: Iterable[Path], on_change: Callable[[], None]
+        self, loop: Loop, directories: Iterable[str | Path], on_change: Callable[[], None]
     ) -> None:
         self._loop = loop
         self._on_change = on_change
@@ -68,7 +68,7 @@ class Watch:
             os.close(self._fd)
 
 
-def _open(directories: Iterable[Path]) -> int:
+def _open(directories: Iterable[str | Path]) -> int:
     """Return a descriptor that can be read when there is news; -1 where there is no such thing."""
     libc = kernel.libc()
     if not USE_INOTIFY or not hasattr(libc, "inotify_init1"):
