@@ -3,20 +3,24 @@
 from typing import TYPE_CHECKING
 
 import limpet._platform  # noqa: F401 -- before anything that another platform has not
-from limpet.confinement import LimitPolicy, SandboxPolicy
-from limpet.context import ToolContext
-from limpet.errors import (
-    CommandFailed,
-    CommandRefused,
-    LimpetError,
-    SandboxUnavailable,
-    SpawnFailed,
-    TaskNotFound,
-)
-from limpet.policy import EnvironmentPolicy, OutputPolicy, PermissionPolicy, Policy, RulePolicy
-from limpet.result import Outcome, Result
-from limpet.tool import Bash, check
-from limpet.verdict import Verdict
+
+if TYPE_CHECKING:
+    from limpet import sandbox as sandbox
+    from limpet.confinement import LimitPolicy, SandboxPolicy
+    from limpet.context import ToolContext
+    from limpet.errors import (
+        CommandFailed,
+        CommandRefused,
+        LimpetError,
+        SandboxUnavailable,
+        SpawnFailed,
+        TaskNotFound,
+    )
+    from limpet.policy import EnvironmentPolicy, OutputPolicy, PermissionPolicy, Policy, RulePolicy
+    from limpet.result import Outcome, Result
+    from limpet.tasks.task import Task
+    from limpet.tool import Bash, check
+    from limpet.verdict import Verdict
 
 __version__ = "0.1.0"
 
@@ -43,19 +47,38 @@ __all__ = [
     "check",
 ]
 
-if TYPE_CHECKING:
-    from limpet import sandbox as sandbox
-    from limpet.tasks.task import Task
+_HOMES = {
+    "confinement": ("LimitPolicy", "SandboxPolicy"),
+    "context": ("ToolContext",),
+    "errors": (
+        "CommandFailed",
+        "CommandRefused",
+        "LimpetError",
+        "SandboxUnavailable",
+        "SpawnFailed",
+        "TaskNotFound",
+    ),
+    "policy": ("EnvironmentPolicy", "OutputPolicy", "PermissionPolicy", "Policy", "RulePolicy"),
+    "result": ("Outcome", "Result"),
+    "tasks.task": ("Task",),
+    "tool": ("Bash", "check"),
+    "verdict": ("Verdict",),
+}
+"""Where each name lives: it is loaded when it is first asked for, as most callers ask for few."""
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    # These load ctypes and more: only for those who ask.
+    import importlib
+
     if name == "sandbox":
-        import importlib
-
         return importlib.import_module("limpet.sandbox")
-    if name == "Task":
-        from limpet.tasks.task import Task
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"limpet.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
 
-        return Task
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

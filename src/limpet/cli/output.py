@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -73,17 +72,14 @@ def _part(task: Task, options: argparse.Namespace) -> int:
     cursor = options.since
     if options.json and cursor is None and not (options.last or options.lines or options.search):
         cursor = 0
-    try:
-        reading = task.output(
-            cursor,
-            last=options.last,
-            lines=None if options.lines is None else _range(options.lines),
-            search=options.search,
-            context=options.context,
-            limit=options.limit or LIMIT_BYTES,
-        )
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {options.search!r}: {error}") from None
+    reading = task.output(
+        cursor,
+        last=options.last,
+        lines=None if options.lines is None else _range(options.lines),
+        search=options.search,
+        context=options.context,
+        limit=options.limit or LIMIT_BYTES,
+    )
     if not options.json:
         return 0 if print_now(1, reading.text) else 1
     import json

@@ -12,7 +12,7 @@ from limpet.loop import Loop, Timer
 from limpet.process import reap, table
 
 _FIRST_SAMPLE_S = 0.03
-_LAST_SAMPLE_S = 1.0
+_LAST_SAMPLE_S = 8.0
 """Samples are taken at intervals that double from the first to the last."""
 
 

@@ -108,7 +108,42 @@ def members(leader: int, run_id: str, since_ticks: int, reaper: int = 0) -> list
         since_ticks: When the shell was started; older processes are not of the run.
         reaper: The process that orphans of this run, and of no other, become the children of.
     """
+    if reaper and (found := _descendants_of(reaper)) is not None:
+        return [process for process in found if process.pid != leader]
     return _select(_all_pids(), leader, run_id, since_ticks, reaper).alive
+
+
+def _descendants_of(reaper: int) -> list[Process] | None:
+    """Return the living descendants of a process, or None where the kernel does not tell.
+
+    Of a reaper these are all that ever descended from it, at the cost of those alone.
+    """
+    found: list[Process] = []
+    pending = [reaper]
+    while pending:
+        pid = pending.pop()
+        children = _children(pid)
+        if children is None and pid == reaper:
+            return None
+        for child in children or ():
+            pending.append(child)
+            process = look_up(child)
+            if process is not None and process.state not in "ZX":
+                found.append(process)
+    return found
+
+
+def _children(pid: int) -> list[int] | None:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 -- strings
+    except OSError:
+        return None
+    if not os.path.exists(f"/proc/{pid}/task/{pid}/children"):  # noqa: PTH110 -- a string
+        return None
+    found: list[int] = []
+    for thread in threads:
+        found += map(int, _read(f"/proc/{pid}/task/{thread}/children", 1 << 20).split())
+    return found
 
 
 def has_forked(leader: int, since_ticks: int) -> bool:
@@ -129,6 +164,8 @@ def members_after_exit(
         reaper: Who gets its orphans.
         not_members: Pids that were lately those of other runs' shells: no need to look at them.
     """
+    if reaper:
+        return Members(members(leader, run_id, since_ticks, reaper), [])
     newest = _newest_pid()
     if leader <= newest <= leader + _PROBE_AT_MOST and now_ticks() - since_ticks < _TICKS:
         pids = [pid for pid in range(leader + 1, newest + 1) if pid not in not_members]
@@ -172,7 +209,7 @@ def peak_memory(pid: int) -> int:
         for line in _read(f"/proc/{pid}/status", 4096).splitlines():
             if line.startswith(b"VmHWM:"):
                 peak = max(peak, int(line.split()[1]) * 1024)
-        pending += map(int, _read(f"/proc/{pid}/task/{pid}/children", 65536).split())
+        pending += _children(pid) or ()
     return peak
 
 

@@ -8,6 +8,7 @@ the supervisors do not.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 import threading
@@ -26,17 +27,22 @@ MOST_DESCRIPTORS = 8
 class _Nursery:
     """The process, as long as our end of the socket is open."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, jails: bool) -> None:
+        """Start it; with `jails` it has all ready that a sandbox needs."""
+        self.jails = jails
+        self.circumstances = _circumstances()
         boot = (
-            f"import sys; sys.path[:] = {sys.path!r}; from limpet.tasks.serve import serve; serve()"
+            f"import sys; sys.path[:] = {sys.path!r};"
+            f" from limpet.tasks.serve import serve; serve(jails={jails})"
         )
+        python = _python()
         self.socket, theirs = socket.socketpair()
         with ExitStack() as on_failure, theirs:
             on_failure.callback(self.socket.close)
             with open(os.devnull, "wb") as null:
                 self.pid = spawn.start(
-                    _python(),
-                    [b"limpet-nursery", b"-I", b"-S", b"-c", boot.encode()],
+                    python,
+                    [os.fsencode(python), b"-I", b"-S", b"-c", boot.encode()],
                     environment=[b"%b=%b" % entry for entry in env.host_environment().items()],
                     cwd="/",
                     stdin=theirs.fileno(),
@@ -66,37 +72,59 @@ def send(order: Order, descriptors: Sequence[int]) -> None:
     Raises:
         OSError: It could not be sent.
     """
-    global _nursery
+    policy = order.request.policy
+    jails = order.adopted is None and (policy.sandbox.mode != "off" or policy.limits is not None)
     letter = AnonymousFile(pack(order), inherited=True)
     try:
         with _lock:
-            if _nursery is None:
-                _nursery = _Nursery()
             try:
-                socket.send_fds(_nursery.socket, [MESSAGE], [letter.rewound(), *descriptors])
+                _send(_find(jails=jails), letter, descriptors)
             except (BrokenPipeError, ConnectionResetError):  # somebody has killed it
-                _nursery.close()
-                _nursery = _Nursery()
-                socket.send_fds(_nursery.socket, [MESSAGE], [letter.rewound(), *descriptors])
+                _drop()
+                _send(_find(jails=jails), letter, descriptors)
     finally:
         letter.close()
 
 
-def warm_up() -> None:
-    """Start the nursery, if there is none, so that the first order need not wait for it."""
+def _send(nursery: _Nursery, letter: AnonymousFile, descriptors: Sequence[int]) -> None:
+    socket.send_fds(nursery.socket, [MESSAGE], [letter.rewound(), *descriptors])
+
+
+def _find(*, jails: bool) -> _Nursery:
     global _nursery
-    with _lock, suppress(OSError):
-        if _nursery is None:
-            _nursery = _Nursery()
+    if _nursery is not None and jails and not _nursery.jails:
+        _drop()  # another that has what it takes: else each supervisor would have to load it
+    if _nursery is not None and _nursery.circumstances != _circumstances():
+        _drop()  # another that is as free as this program now, and not as it was
+    if _nursery is None:
+        _nursery = _Nursery(jails=jails)
+    return _nursery
+
+
+_INHERITED = re.compile(rb"^(?:Umask|[UG]id|Groups|Cap\w+|NoNewPrivs|Seccomp\w*):.*", re.M)
+
+
+def _circumstances() -> tuple[object, ...]:
+    """Return what a child inherits from this program, and what may have changed since."""
+    found: list[object] = [os.getresuid(), os.getresgid()]
+    for name, wanted in (("status", _INHERITED), ("limits", None)):
+        with suppress(OSError), open(f"/proc/self/{name}", "rb") as file:
+            text = file.read()
+            found.append(text if wanted is None else wanted.findall(text))
+    return tuple(found)
+
+
+def _drop() -> None:
+    global _nursery
+    if _nursery is not None:
+        _nursery.close()
+        _nursery = None
 
 
 def close() -> None:
     """End the nursery; the tasks go on."""
-    global _nursery
     with _lock:
-        if _nursery is not None:
-            _nursery.close()
-            _nursery = None
+        _drop()
 
 
 def _forget() -> None:

@@ -84,6 +84,7 @@ def pack(order: Order) -> bytes:
     request = request._replace(
         policy=_plain(request.policy),
         inherited=environment if is_same else dict(request.inherited),
+        env=None if request.env is None else dict(request.env),
         verdict=None,
     )
     return pickle.dumps(order._replace(request=request, environment=environment))

@@ -235,7 +235,7 @@ def ends_a_line(path: str, size: int) -> bool:
     """True if so much of an output is nothing, or complete lines."""
     with Output(path) as output:
         output.ends(size)
-        return output.last(1, 1).text in ("", "\n")
+        return output.tail(1) in (b"", b"\n")
 
 
 def last_line(path: str, at_most: int = 200) -> str:

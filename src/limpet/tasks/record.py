@@ -248,8 +248,20 @@ def _why_lost(record: Record) -> str:
 
 def left_alive(record: Record) -> bool:
     """True if a process of a task that the record names is alive."""
+    return any(is_alive(process) for process in named(record))
+
+
+def named(record: Record) -> list[Process]:
+    """Return the processes of a task that the record names, and that are there, if as zombies."""
+    if record.boot_id != boot_id():
+        return []  # start times count from the boot: another process may have the same
     found = (mark.find() for mark in (record.shell, *record.processes))
-    return any(process is not None and is_alive(process) for process in found)
+    return [process for process in found if process is not None]
+
+
+def supervisor_of(record: Record) -> Process | None:
+    """Return the supervisor of a task, if it is there."""
+    return record.supervisor.find() if record.boot_id == boot_id() else None
 
 
 @functools.cache

@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import suppress
 
+import limpet.hint  # noqa: F401 -- so that not every supervisor has to load it
 from limpet.launch import Request
 from limpet.loop import SelectorLoop
 from limpet.output.capture import Capture, Pipe
@@ -28,8 +29,15 @@ _NO_MORE = b"-"
 _BECOME_REAPER, _SET_NAME = 36, 15
 
 
-def serve() -> None:
+def serve(*, jails: bool) -> None:
     """Be the nursery: have supervisors ready, until the host is gone."""
+    if jails:
+        import limpet.sandbox.confine  # noqa: F401 -- for the supervisors
+        from limpet.sandbox import ground
+
+        # What it tries, it tries in threads; they have ended when this returns, so forking is safe.
+        ground.look()
+        ground.has_cgroup()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors need nobody to reap them
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     orders = socket.socket(fileno=os.dup(0))
@@ -59,7 +67,8 @@ def _wait_for_order(orders: socket.socket) -> int:
     _rehearse()
     message, descriptors, _, _ = socket.recv_fds(orders, 1, MOST_DESCRIPTORS)
     orders.close()
-    os.write(write_end, message or _NO_MORE)
+    with suppress(BrokenPipeError):  # the nursery is gone, but this order is to be carried out
+        os.write(write_end, message or _NO_MORE)
     os.close(write_end)
     if message:
         letter, *others = descriptors

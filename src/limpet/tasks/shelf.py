@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
-import shutil
-import string
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,7 +22,7 @@ from limpet.tasks import record
 from limpet.tasks.record import OUTPUT, State, TaskStatus
 
 _ID = re.compile(r"bash-[a-z0-9]{6}")
-_ALPHABET = string.ascii_lowercase + string.digits
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 _RUNNING = "running"
 UNTOLD = "untold"
 _SWEPT = ".swept"
@@ -75,7 +72,7 @@ class Shelf:
     def draft(self) -> tuple[str, Path]:
         """Return an id that is new, and a directory that becomes its task when published."""
         while True:
-            task_id = "bash-" + "".join(secrets.choice(_ALPHABET) for _ in range(6))
+            task_id = _new_id()
             path = self.path / f".{task_id}"
             if (self.path / task_id).exists():
                 continue
@@ -168,7 +165,7 @@ class Shelf:
         grave = directory.with_name(f".{directory.name}")
         with suppress(OSError):
             directory.rename(grave)
-        shutil.rmtree(grave, ignore_errors=True)
+        _remove_tree(grave)
         for place in (_RUNNING, UNTOLD):
             with suppress(OSError):
                 (self.path / place / directory.name).unlink()
@@ -197,7 +194,7 @@ class Shelf:
             if is_old and self._remove(self.path / one.record.id):
                 removed.append(one.record.id)
         for draft in self._old_drafts():
-            shutil.rmtree(draft, ignore_errors=True)
+            _remove_tree(draft)
         return removed
 
     def _old_drafts(self) -> Iterator[Path]:
@@ -206,6 +203,21 @@ class Shelf:
                 with suppress(OSError):
                     if time.time() - entry.stat().st_ctime > _DRAFT_KEPT_S:
                         yield Path(entry.path)
+
+
+def _new_id() -> str:
+    number = int.from_bytes(os.urandom(8), "big")
+    letters = []
+    for _ in range(6):
+        number, letter = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[letter])
+    return "bash-" + "".join(letters)
+
+
+def _remove_tree(path: Path) -> None:
+    import shutil  # slow to import, and rarely needed
+
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _touch(path: Path) -> None:

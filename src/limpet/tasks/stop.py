@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,12 +78,30 @@ class Stopping:
         elif time.monotonic() > self._until:
             self._finish("its supervisor does not end it; see `ps`")
         else:
-            supervisor = state.record.supervisor.find()
+            supervisor = record.supervisor_of(state.record)
             # One that has just taken it over has not said so yet.
             if not self._has_told and supervisor is not None:
                 self._has_told = True
                 reap.send(supervisor, signal.SIGTERM)
-            self._loop.call_later(_POLL_S, self._await_end)
+            self._rest(supervisor)
+
+    def _rest(self, supervisor: Process | None) -> None:
+        """Look again when the supervisor has ended, or after a while."""
+        pidfd = -1
+        if supervisor is not None and self._has_told:
+            with suppress(OSError, AttributeError):
+                pidfd = os.pidfd_open(supervisor.pid)
+
+        def look() -> None:
+            timer.cancel()
+            if pidfd >= 0:
+                self._loop.remove_reader(pidfd)
+                os.close(pidfd)
+            self._await_end()
+
+        timer = self._loop.call_later(_POLL_S if pidfd < 0 else _SLACK_S, look)
+        if pidfd >= 0:
+            self._loop.add_reader(pidfd, look)
 
     def _end_it_ourselves(self, lost: Record) -> None:
         def on_done(left: list[Process]) -> None:

@@ -15,7 +15,7 @@ from limpet.tasks.record import INPUT, OUTPUT, State, TaskStatus
 from limpet.tasks.screen import Screen, draw
 from limpet.tasks.shelf import Shelf
 from limpet.tasks.stop import Stopped, Stopping
-from limpet.tasks.wait import Until, Waited, Waiting, check_wait, conditions
+from limpet.tasks.wait import Until, Waited, Waiting, check_wait, conditions, pattern
 
 if TYPE_CHECKING:
     import asyncio
@@ -122,7 +122,7 @@ class Task:
             if lines is not None:
                 return output.lines(*lines, limit)
             if search is not None:
-                return output.search(re.compile(search), cursor or 0, context, limit)
+                return output.search(pattern(search), cursor or 0, context, limit)
             return output.all(limit) if cursor is None else output.since(cursor, limit)
 
     def _open(self) -> Output:

@@ -72,7 +72,7 @@ def conditions(until: Until | Iterable[Until]) -> Conditions:
         if not isinstance(one, str):
             raise TypeError(f"until is {_FORMS}, or a pattern, not {one!r}")
         if len(one) > 2 and one.startswith("/") and one.endswith("/"):
-            patterns.append(_pattern(one[1:-1]))
+            patterns.append(pattern(one[1:-1]))
         elif one.startswith("quiet:"):
             quiets.append(_number(one))
         elif one.startswith("port:"):
@@ -82,7 +82,8 @@ def conditions(until: Until | Iterable[Until]) -> Conditions:
     return Conditions(tuple(patterns), min(quiets, default=None), tuple(ports))
 
 
-def _pattern(text: str) -> re.Pattern[str]:
+def pattern(text: str | re.Pattern[str]) -> re.Pattern[str]:
+    """Return a regular expression; ValueError if it is none."""
     try:
         return re.compile(text)
     except re.error as error:
