@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limpet.cli.sink import print_now
@@ -24,6 +25,8 @@ examples:
 exit status: 0; 1 if there is no such task; 130 when following was interrupted: the task goes on.
 """
 _FOLLOW_S = 1.0
+_AT_ONCE = 1 << 20
+"""So much is shown before Ctrl-C is listened to again."""
 _INTERRUPTED = 130
 
 
@@ -63,7 +66,9 @@ def _output(options: argparse.Namespace) -> int:
         return _follow(task, options)
     if options.json or options.last or options.lines or options.search or options.limit:
         return _part(task, options)
-    return 0 if _print_from(task, options.since or 0) is not None else 1
+    # As much as there is now: more may come faster than it can be shown.
+    end = Path(task.output_path).stat().st_size
+    return 0 if _print_from(task, options.since or 0, end) is not None else 1
 
 
 def _part(task: Task, options: argparse.Namespace) -> int:
@@ -115,14 +120,14 @@ def _screen(task: Task, *, as_json: bool) -> int:
     return 0 if print_now(1, json.dumps({"id": task.id, **screen._asdict()}) + "\n") else 1
 
 
-def _print_from(task: Task, cursor: int) -> int | None:
-    """Print all there is from a cursor on, and return the next; None if nobody reads it."""
+def _print_from(task: Task, cursor: int, end: int) -> int | None:
+    """Print all up to somewhere, and return the next cursor; None if nobody reads it."""
     while True:
         reading = task.output(cursor)
         if not print_now(1, reading.text):
             return None
         cursor = reading.cursor
-        if not reading.more:
+        if not reading.more or cursor >= end:
             return cursor
 
 
@@ -142,7 +147,7 @@ def _follow(task: Task, options: argparse.Namespace) -> int:
     def look() -> None:
         nonlocal cursor, is_done
         has_ended = task.status is not TaskStatus.RUNNING
-        following = _print_from(task, cursor)
+        following = _print_from(task, cursor, cursor + _AT_ONCE if not has_ended else 1 << 62)
         is_done = has_ended or following is None
         cursor = following or cursor
 

@@ -7,7 +7,7 @@
 
 It is sound because it performs what it allows itself, on the file or socket that it has looked at;
 the caller's own call never goes on. It has no more rights than the caller but for the sandbox, as
-both are of one user. If this program ends, such calls fail in what it leaves behind.
+both are of one user. If this program ends, the supervisors of what it leaves behind go on with it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import stat
 import struct
 import threading
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from limpet.process import kernel
 from limpet.sandbox import protected, seccomp
@@ -32,6 +33,20 @@ _LARGEST_MASK = 1024
 _CONNECTS_AT_ONCE = 64
 """Of one jail: each has a thread of ours while it waits."""
 _CONNECT = kernel.numbers(frozenset(["connect"]))
+
+
+class Estate(NamedTuple):
+    """What another program needs to go on with a broker's work when this one has ended."""
+
+    roots: tuple[str, ...]
+    names: tuple[str, ...]
+    is_own: bool
+    of_jail: tuple[int, ...]
+
+    def take(self, listener: int, sockets: int) -> None:
+        """Begin to answer, with the two descriptors that the other has passed on."""
+        asked = Sockets(is_own=self.is_own, fd=sockets, of_jail=self.of_jail)
+        Broker(listener, asked, self.roots, self.names)
 
 
 class Broker:

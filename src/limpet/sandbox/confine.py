@@ -17,6 +17,7 @@ from limpet.sandbox import denials, ground, jail, plan, promises, protected, rli
 
 if TYPE_CHECKING:
     from limpet.process.steps import Step
+    from limpet.sandbox.broker import Estate
     from limpet.sandbox.jail import Jail
 
 MARKER = b"LIMPET_SANDBOX"
@@ -106,6 +107,10 @@ class Confinement:
     def starter(self) -> Callable[[Callable[[], int]], int] | None:
         """Who is to start that process; None is whoever asks."""
         return None if self._jail is None else self._jail.start
+
+    def estate(self) -> tuple[Estate, tuple[int, int]] | None:
+        """Return what a supervisor needs to go on with what this program does for the run."""
+        return None if self._jail is None else self._jail.estate()
 
     def leave(self) -> None:
         """Note that the run has ended, or that it never began."""

@@ -22,7 +22,7 @@ from contextlib import ExitStack, suppress
 from limpet.process import spawn
 from limpet.process.steps import Step
 from limpet.sandbox import capabilities, landlock, mounts, seccomp
-from limpet.sandbox.broker import Broker
+from limpet.sandbox.broker import Broker, Estate
 from limpet.sandbox.cgroup import ProcessCap
 from limpet.sandbox.plan import Plan, outermost
 from limpet.sandbox.unixsockets import Sockets
@@ -152,10 +152,20 @@ class Jail:
 
     def _listen(self, listener: int, sockets: Sockets) -> None:
         # Begun by a thread that is not confined, so that it is not either.
-        roots = [root.path for root in self._plan.roots]
-        if self.temp_directory is not None:
-            roots.append(self.temp_directory)
-        Broker(listener, sockets, roots, self._plan.sandbox.protect)
+        Broker(listener, sockets, self._roots(), self._plan.sandbox.protect)
+
+    def _roots(self) -> tuple[str, ...]:
+        roots = tuple(root.path for root in self._plan.roots)
+        return roots if self.temp_directory is None else (*roots, self.temp_directory)
+
+    def estate(self) -> tuple[Estate, tuple[int, int]] | None:
+        """Return what a supervisor needs to answer in our place, and its descriptors."""
+        listener, sockets = self._listener, self._sockets
+        if listener is None or sockets is None:
+            return None
+        names = tuple(self._plan.sandbox.protect)
+        estate = Estate(self._roots(), names, sockets.is_own, sockets.of_jail)
+        return estate, (listener, sockets.fd)
 
     def _take_own_view(self) -> None:
         plan, own = self._plan, self._own_places()

@@ -35,18 +35,37 @@ class Listener(NamedTuple):
 class Sockets:
     """Those of the network that the thread is in which makes this, a namespace or the machine's."""
 
-    def __init__(self, *, is_own: bool) -> None:
-        """Open a way to ask; `is_own` if the network is the jail's, and so is all in it."""
-        self._is_own = is_own
-        self._of_jail: dict[int, None] = {}
+    def __init__(
+        self, *, is_own: bool, fd: int | None = None, of_jail: tuple[int, ...] = ()
+    ) -> None:
+        """Open a way to ask, or go on with one that another program has opened.
+
+        Args:
+            is_own: Whether the network is the jail's, and so is all in it.
+            fd: What the other has opened.
+            of_jail: The inodes that it has remembered.
+        """
+        self.is_own = is_own
+        self._of_jail: dict[int, None] = dict.fromkeys(of_jail)
         # A kernel without it cannot tell which socket a file is of: then each use of this fails.
-        self._diagnosis = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG)
+        self._diagnosis = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG, fileno=fd)
         self._diagnosis.settimeout(_TIMEOUT_S)
         self._lock = threading.Lock()
 
     def close(self) -> None:
         """Give it up."""
         self._diagnosis.close()
+
+    @property
+    def fd(self) -> int:
+        """The way to ask."""
+        return self._diagnosis.fileno()
+
+    @property
+    def of_jail(self) -> tuple[int, ...]:
+        """The inodes that were remembered."""
+        with self._lock:
+            return tuple(self._of_jail)
 
     def remember(self, inode: int) -> None:
         """Take a socket for one of the jail's."""
@@ -70,7 +89,7 @@ class Sockets:
         }
         if not found:
             return "nobody"
-        return "jail" if self._is_own or found <= self._of_jail.keys() else "others"
+        return "jail" if self.is_own or found <= self._of_jail.keys() else "others"
 
     def _listeners(self) -> list[Listener]:
         """Ask the kernel for all unix sockets that listen."""

@@ -32,6 +32,8 @@ def adopt(handover: Handover, session_id: str | None) -> str:
     log = handover.log
     marks = tuple(Mark.of(process) for process in handover.processes)
     started_at = time.time() - (time.monotonic() - handover.launched.started_s)
+    confinement = handover.launched.confinement
+    estate, heirlooms = (confinement and confinement.estate()) or (None, ())
     order = Order(
         shelf=str(shelf.path),
         environment=env.host_environment(),
@@ -41,7 +43,12 @@ def adopt(handover: Handover, session_id: str | None) -> str:
         session_id=session_id,
         host=os.getpid(),
         adopted=Adopted(
-            task_id, child, started_at, marks, tuple(pipe.mask for pipe in handover.pipes)
+            task_id,
+            child,
+            started_at,
+            marks,
+            tuple(pipe.mask for pipe in handover.pipes),
+            estate,
         ),
     )
     shell = next((mark for mark in marks if mark.pid == child.pid), Mark(child.pid, 0))
@@ -49,14 +56,20 @@ def adopt(handover: Handover, session_id: str | None) -> str:
         on_failure.callback(_undo, shelf, task_id, handover, str(log.path))
         read_end, write_end = os.pipe()
         on_failure.callback(os.close, read_end)
-        with open(write_end, "wb"):
+        with ExitStack() as on_sent:
+            on_sent.callback(os.close, write_end)
             # Whoever has this file open runs the task, and it is on its way to the supervisor.
             fcntl.flock(log.fd, fcntl.LOCK_EX)
             os.rename(log.path, draft / OUTPUT)  # noqa: PTH104 -- its own path stays as it is
             begun = describe(order, task_id, started_at, Mark(0, 0))
             record.write(draft, begun.with_shell(shell, child))
             log.path = shelf.publish(task_id, draft) / OUTPUT
-            nursery.send(order, [write_end, log.fd, *(pipe.fd for pipe in handover.pipes)])
+            sent = [write_end, log.fd, *(pipe.fd for pipe in handover.pipes)]
+            if estate is not None:
+                host = os.pidfd_open(os.getpid())
+                on_sent.callback(os.close, host)
+                sent += [host, *heirlooms]
+            nursery.send(order, sent)
         on_failure.pop_all()
     if handover.origin == "promoted":
         _leave(handover.launched, read_end)

@@ -21,7 +21,7 @@ from limpet.process.reap import reap_late
 from limpet.tasks.order import Order, pack
 
 MESSAGE = b"o"
-MOST_DESCRIPTORS = 8
+MOST_DESCRIPTORS = 16
 
 
 class _Nursery:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from limpet.command.display import display
 from limpet.handover import Origin
@@ -15,6 +15,9 @@ from limpet.policy import Policy, RulePolicy
 from limpet.process.reap import Child
 from limpet.process.table import NOBODY
 from limpet.tasks.record import Mark, Record, boot_id
+
+if TYPE_CHECKING:
+    from limpet.sandbox.broker import Estate
 
 Size = tuple[int, int]
 """Columns and rows."""
@@ -29,6 +32,8 @@ class Adopted(NamedTuple):
     processes: tuple[Mark, ...]
     masks: tuple[Mask | None, ...]
     """Of each pipe, with what they hold back."""
+    estate: Estate | None = None
+    """What the host does for a jail, to be done by the supervisor when the host has ended."""
 
 
 class Order(NamedTuple):

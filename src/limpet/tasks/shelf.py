@@ -19,6 +19,7 @@ from limpet.errors import TaskNotFound
 from limpet.output.spill import make_room
 from limpet.policy import Policy
 from limpet.tasks import record
+from limpet.tasks.family import family
 from limpet.tasks.record import OUTPUT, State, TaskStatus
 
 _ID = re.compile(r"bash-[a-z0-9]{6}")
@@ -159,7 +160,8 @@ class Shelf:
             found = record.state_of(str(directory))
         except OSError:
             return False
-        if found.status is TaskStatus.RUNNING or record.left_alive(found.record):
+        is_lost = found.record.end is None
+        if found.status is TaskStatus.RUNNING or (is_lost and family(found.record)):
             return False
         # At once, so that nobody sees half of it.
         grave = directory.with_name(f".{directory.name}")

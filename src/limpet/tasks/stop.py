@@ -60,7 +60,7 @@ class Stopping:
         self._until = time.monotonic() + state.record.kill_grace_s + reap.KILL_WAIT_S + _SLACK_S
         if state.status is TaskStatus.RUNNING:
             self._await_end()
-        elif state.record.end is None and record.left_alive(state.record):
+        elif state.record.end is None and family(state.record):
             self._end_it_ourselves(state.record)
         else:
             self._finish(f"it had ended already: {state.status}")
@@ -71,10 +71,10 @@ class Stopping:
         except OSError as error:
             self._on_done(error)
             return
-        if state.status is TaskStatus.LOST and record.left_alive(state.record):
+        if state.status is TaskStatus.LOST and family(state.record):
             self._end_it_ourselves(state.record)
         elif state.status is not TaskStatus.RUNNING:
-            self._finish(_what(state.record.end, has_told=self._has_told))
+            self._finish(_what(state.record.end))
         elif time.monotonic() > self._until:
             self._finish("its supervisor does not end it; see `ps`")
         else:
@@ -140,7 +140,7 @@ class Stopping:
         self._on_done(Stopped(state.record.id, state.status, code, what))
 
 
-def _what(end: End | None, *, has_told: bool) -> str:
+def _what(end: End | None) -> str:
     if end is None:
         return "its supervisor was killed meanwhile"
     if end.stopped_with is None:

@@ -19,6 +19,7 @@ import traceback
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from limpet.errors import SandboxUnavailable
 from limpet.launch import Request, Terminal
@@ -34,6 +35,9 @@ from limpet.tasks.input import Keyboard
 from limpet.tasks.order import Adopted, Order, describe
 from limpet.tasks.record import INPUT, OUTPUT, End, Mark, Record, TaskStatus
 from limpet.tasks.shelf import Shelf
+
+if TYPE_CHECKING:
+    from limpet.sandbox.broker import Estate
 
 FOREVER_S = 1e9
 """A task without a time limit has one of thirty years."""
@@ -330,7 +334,8 @@ class _Adopted(_Supervisor):
     def run(self, descriptors: list[int]) -> None:
         """See to the task until it has ended; then the host may reap its shell."""
         adopted = self._adopted
-        done, log_fd, *pipe_fds = descriptors
+        done, log_fd, *others = descriptors
+        pipe_fds, heirlooms = others[: len(adopted.masks)], others[len(adopted.masks) :]
         self._directory = directory = self._shelf.path / adopted.task_id
         log = self._take_log(log_fd, directory / OUTPUT)
         mark = next((m for m in adopted.processes if m.pid == adopted.child.pid), None)
@@ -353,8 +358,19 @@ class _Adopted(_Supervisor):
             Capture(adopted.child.run_id, self._policy.output, log=log),
             self._on_outcome,
         )
+        if adopted.estate is not None:
+            self._inherit(adopted.estate, *heirlooms)
         self._loop.run_until(lambda: self._is_done)
         os.close(done)
+
+    def _inherit(self, estate: Estate, host: int, listener: int, sockets: int) -> None:
+        """When the host has ended, do what it did for the jail."""
+
+        def on_end() -> None:
+            self._loop.remove_reader(host)
+            estate.take(listener, sockets)
+
+        self._loop.add_reader(host, on_end)
 
     def _on_outcome(self, outcome: takeover.Outcome) -> None:
         if outcome.stopped_with:
