@@ -10,7 +10,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from bench import check, cold, endurance, latency, sandbox, throughput, volume
+from bench import check, cold, endurance, latency, sandbox, tasks, throughput, volume
 from bench.measure import Row
 
 PARTS = {
@@ -20,6 +20,7 @@ PARTS = {
     "volume": volume.measure,
     "cold": cold.measure,
     "check": check.measure,
+    "tasks": tasks.measure,
     "endurance": endurance.measure,
 }
 

@@ -56,18 +56,17 @@ def _tasks(options: argparse.Namespace) -> int:
     from limpet.tasks import reader, record
 
     found = [one for one in shelf.states() if options.status in (None, one.status)]
-    lines = []
-    for one in found:
-        end = one.record.end
-        path = str(shelf.path / one.record.id / record.OUTPUT)
-        lines.append(reader.last_line(path) if end is None else end.last_line)
+    paths = [f"{shelf.path}/{one.record.id}/{record.OUTPUT}" for one in found]
+    lines = [
+        one.record.end.last_line if one.record.end else reader.last_line(path)
+        for one, path in zip(found, paths, strict=True)
+    ]
     if options.json:
         import json
 
         rows = [
-            record.to_dict(one, str(shelf.path / one.record.id / record.OUTPUT))
-            | {"last_line": line}
-            for one, line in zip(found, lines, strict=True)
+            record.to_dict(one, path) | {"last_line": line}
+            for one, path, line in zip(found, paths, lines, strict=True)
         ]
         return 0 if print_now(1, json.dumps(rows) + "\n") else 1
     from limpet.render.tasks import Row, table

@@ -68,12 +68,14 @@ def age(seconds: float) -> str:
 
 def _one_line(text: str) -> str:
     """Return text that cannot break the table, nor do anything to the terminal."""
-    shown = "".join(c if c.isprintable() else " " for c in text)
+    shown = text
+    if not text.isprintable():
+        shown = "".join(c if c.isprintable() else " " for c in text)
     return " ".join(shown.split())
 
 
 def _width(text: str) -> int:
-    return sum(_width_of(char) for char in text)
+    return len(text) if text.isascii() else sum(_width_of(char) for char in text)
 
 
 def _width_of(char: str) -> int:
@@ -85,6 +87,8 @@ def _width_of(char: str) -> int:
 def _cut(text: str, width: int) -> str:
     if _width(text) <= width:
         return text
+    if text.isascii():
+        return text[: width - 1] + "…"
     used = 0
     for place, char in enumerate(text):
         used += _width_of(char)
