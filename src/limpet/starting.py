@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 from limpet.attempt import Attempt, Call
 from limpet.context import ToolContext
-from limpet.errors import SpawnFailed
+from limpet.errors import CommandRefused, SpawnFailed
 from limpet.policy import Policy, check_timeout
-from limpet.result import Result
+from limpet.result import Outcome, Result
 
 if TYPE_CHECKING:
     from limpet.tasks.start import Starting
 
 _SIZE = (80, 24)
+_ERRORS = {Outcome.REFUSED: CommandRefused}
+"""What is raised for a command that never starts: else, if it was cancelled before, SpawnFailed."""
 
 
 class StartCall(TypedDict, total=False):
@@ -63,8 +65,7 @@ def prepare(
     def begin() -> Starting:
         request = attempt.for_task()
         if isinstance(request, Result):
-            request.check()
-            raise SpawnFailed(request)  # cancelled before it began
+            raise _ERRORS.get(request.outcome, SpawnFailed)(request)
         return Starting(
             request,
             timeout_s=timeout_s,
