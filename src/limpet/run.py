@@ -43,7 +43,6 @@ SETTLE_S = 0.02
 """A process seen right after the shell's end may be about to end too: it is looked at again."""
 WAIT_POLL_S = 0.05
 WAIT_POLL_AT_MOST_S = 1.0
-WAIT_SHARE = 0.02
 """How often survivors are looked for when the policy waits for them: less often when it is long."""
 
 
@@ -243,7 +242,7 @@ class Run:
             self._arm_deadline()
             if self._pipes or self._members():
                 waited_s = time.monotonic() - self._started_s
-                pause_s = min(max(WAIT_POLL_S, waited_s * WAIT_SHARE), WAIT_POLL_AT_MOST_S)
+                pause_s = min(WAIT_POLL_S + waited_s / 50, WAIT_POLL_AT_MOST_S)
                 self._timers.set("wait", pause_s, self._wait_for_survivors)
             else:
                 self._settle()

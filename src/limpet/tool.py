@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Unpack
 
 from limpet.attempt import Attempt, Call, workspace_of
@@ -178,11 +178,21 @@ class Bash:
         tasks: Iterable[Task],
         until: Until | Iterable[Until] = "exit",
         timeout_s: float | None = None,
+        *,
+        cursors: Mapping[str, int] | None = None,
     ) -> Waited:
-        """Wait for the first of several tasks to meet a condition, as `Task.wait` does for one."""
+        """Wait for the first of several tasks to meet a condition, as `Task.wait` does for one.
+
+        Args:
+            tasks: Which.
+            until: What for.
+            timeout_s: How long at most.
+            cursors: By the ids of tasks, from where on their output is new.
+        """
         from limpet.tasks.task import wait_for
 
-        return await wait_for([(task, None) for task in tasks], until, timeout_s)
+        places = [(task, (cursors or {}).get(task.id)) for task in tasks]
+        return await wait_for(places, until, timeout_s)
 
     def take_notices(self, session_id: str | None = None) -> list[Notice]:
         """Return the ends of tasks that nobody was told of, each only once.

@@ -63,14 +63,16 @@ def adopt(handover: Handover, session_id: str | None) -> str:
             os.rename(log.path, draft / OUTPUT)  # noqa: PTH104 -- its own path stays as it is
             begun = describe(order, task_id, started_at, Mark(0, 0))
             record.write(draft, begun.with_shell(shell, child))
-            log.path = shelf.publish(task_id, draft) / OUTPUT
+            shelf.note_start(task_id)
             sent = [write_end, log.fd, *(pipe.fd for pipe in handover.pipes)]
             if estate is not None:
                 host = os.pidfd_open(os.getpid())
                 on_sent.callback(os.close, host)
                 sent += [host, *heirlooms]
+            # Before this there is no task, and after it there is one, whatever becomes of us.
             nursery.send(order, sent)
         on_failure.pop_all()
+    log.path = shelf.publish(task_id, draft) / OUTPUT
     if handover.origin == "promoted":
         _leave(handover.launched, read_end)
     else:
@@ -79,10 +81,10 @@ def adopt(handover: Handover, session_id: str | None) -> str:
 
 
 def _undo(shelf: Shelf, task_id: str, handover: Handover, was_at: str) -> None:
-    for path in (shelf.path / f".{task_id}", shelf.path / task_id):
-        if (path / OUTPUT).exists():
-            handover.log.path = (path / OUTPUT).rename(was_at)
-        shutil.rmtree(path, ignore_errors=True)
+    draft = shelf.path / f".{task_id}"
+    if (draft / OUTPUT).exists():
+        (draft / OUTPUT).rename(was_at)
+    shutil.rmtree(draft, ignore_errors=True)
     shelf.note_end(task_id)
     shelf.claim(task_id)
 

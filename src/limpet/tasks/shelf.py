@@ -82,9 +82,16 @@ class Shelf:
                 return task_id, path
 
     def publish(self, task_id: str, draft: Path) -> Path:
-        """Make a task of a directory that has all it needs."""
-        _touch(self.path / _RUNNING / task_id)
-        return draft.rename(self.path / task_id)
+        """Make a task of a directory that has all it needs; whoever does it first has done it."""
+        with suppress(FileNotFoundError):
+            draft.rename(self.path / task_id)
+        return self.path / task_id
+
+    def note_start(self, task_id: str) -> None:
+        """Count a task as running."""
+        running = self.path / _RUNNING
+        running.mkdir(mode=0o700, exist_ok=True)
+        (running / task_id).touch(mode=0o600)
 
     def note_end(self, task_id: str) -> None:
         """Count a task as running no more, and have somebody told."""
@@ -220,11 +227,6 @@ def _remove_tree(path: Path) -> None:
     import shutil  # slow to import, and rarely needed
 
     shutil.rmtree(path, ignore_errors=True)
-
-
-def _touch(path: Path) -> None:
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    path.touch(mode=0o600)
 
 
 def _names(directory: Path) -> list[str]:

@@ -224,6 +224,7 @@ class _Started(_Supervisor):
             self._shell = child.pid
             self._record = begun.with_shell(Mark(child.pid, 0), child)
             record.write(draft, self._record)
+            self._shelf.note_start(task_id)
             self._directory = self._shelf.publish(task_id, draft)
         except BaseException:
             self._abandon()
@@ -336,7 +337,9 @@ class _Adopted(_Supervisor):
         adopted = self._adopted
         done, log_fd, *others = descriptors
         pipe_fds, heirlooms = others[: len(adopted.masks)], others[len(adopted.masks) :]
-        self._directory = directory = self._shelf.path / adopted.task_id
+        # The host may have been killed before it could do so.
+        draft = self._shelf.path / f".{adopted.task_id}"
+        self._directory = directory = self._shelf.publish(adopted.task_id, draft)
         log = self._take_log(log_fd, directory / OUTPUT)
         mark = next((m for m in adopted.processes if m.pid == adopted.child.pid), None)
         shell = mark or Mark(adopted.child.pid, 0)
