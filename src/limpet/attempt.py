@@ -68,6 +68,9 @@ class Attempt:
         stdin = call.get("stdin")
         if isinstance(stdin, bool) or not isinstance(stdin, str | bytes | int | None):
             raise TypeError(f"stdin must be text or bytes, not {type(stdin).__name__}")
+        description = call.get("description")
+        if description is not None and not isinstance(description, str):
+            raise TypeError(f"description must be text, not {type(description).__name__}")
         timeout_s = call.get("timeout_s")
         extra = call.get("env")
         if extra:
@@ -76,8 +79,8 @@ class Attempt:
         self._timeout_s = policy.timeout_s if timeout_s is None else check_timeout(timeout_s)
         self._env = extra
         self._stdin = os.fsencode(stdin) if isinstance(stdin, str) else stdin
-        self._command = command
-        self._description = call.get("description")
+        self._command = str.__str__(command)  # of a subclass, the text alone
+        self._description = description
         self._ctx = call.get("ctx")
         self._cancel = None if self._ctx is None else self._ctx.cancel
         self._on_timeout = call.get("on_timeout", "kill")
@@ -158,7 +161,8 @@ class Attempt:
     @property
     def session_id(self) -> str | None:
         """The conversation's."""
-        return None if self._ctx is None else self._ctx.session_id
+        own = None if self._ctx is None else self._ctx.session_id
+        return None if own is None else str(own)
 
     def _adopt(self, handover: Handover) -> str:
         from limpet.tasks.adopt import adopt  # slow to import, and rarely needed

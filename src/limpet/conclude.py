@@ -25,7 +25,7 @@ class End(NamedTuple):
     """Who was waiting for input at the time limit, and from where."""
     task_id: str | None
     """The task that goes on with it, or with its survivors."""
-    adopt_error: OSError | None
+    adopt_error: Exception | None
     """Why there is none."""
     sandbox: SandboxReport | None
 

@@ -26,7 +26,7 @@ class Ending(NamedTuple):
     """The cap on what is saved, in words."""
     task_id: str | None
     """The task that goes on with it, or with its survivors."""
-    adopt_error: OSError | None
+    adopt_error: Exception | None
     """Why there is none."""
     log_path: str | None
     """Where the output is saved."""

@@ -136,13 +136,14 @@ def _launch(
     shell = spawn.find_program(policy.shell)
     if shell is None:
         raise FileNotFoundError(errno.ENOENT, "no such program", policy.shell)
-    is_confined = confinement is not None
-    arguments, script = _arguments(shell, request.command, opened, inherited=is_confined)
+    # Jailed, it cannot open our files by their path; and it may outlive us, and with us the path.
+    inherits = confinement is not None or request.on_timeout == "background"
+    arguments, script = _arguments(shell, request.command, opened, inherited=inherits)
     prelude = None
     if confinement is not None:
         confinement.prepare(environment)
     if policy.persist_cwd or "|" in request.command:
-        prelude = Prelude(environment, inherited=is_confined)
+        prelude = Prelude(environment, inherited=inherits)
         opened.append(prelude)
     stdin = AnonymousFile(request.stdin) if isinstance(request.stdin, bytes) else None
     write_ends: list[int] = []
@@ -164,7 +165,7 @@ def _launch(
             stdin=stdin.rewound() if stdin is not None else _descriptor(request),
             stdout=write_ends[0],
             stderr=write_ends[-1],
-            keep=_kept(prelude, script) if is_confined else (),
+            keep=_kept(prelude, script) if inherits else (),
             steps=_steps(request, confinement),
             by=confinement.starter if confinement is not None else None,
         )

@@ -71,8 +71,8 @@ class Run:
         self._adopt = adopt
         self._log = log
         self._task_id: str | None = None
-        self._adopt_error: OSError | None = None
-        self._run_id = os.urandom(8).hex()
+        self._adopt_error: Exception | None = None
+        self.run_id = os.urandom(8).hex()
         self._timers = Timers(self._loop)
         self._watch: ExitWatch | None = None
         self._launched: Launched | None = None
@@ -97,7 +97,7 @@ class Run:
         """Start the command."""
         request = self._request
         try:
-            self._launched = launched = launch(request, self._run_id)
+            self._launched = launched = launch(request, self.run_id)
         except CannotStart as error:
             self._done(nothing_ran(request, Outcome.FAILED_TO_START, str(error)))
             return
@@ -106,7 +106,7 @@ class Run:
         self._pipes = launched.pipes
         self._memory = PeakMemory()
         self._capture = Capture(
-            self._run_id,
+            self.run_id,
             request.policy.output,
             self._teller.output if self._teller is not None else None,
             self._log,
@@ -146,6 +146,12 @@ class Run:
 
     def cancel(self) -> None:
         """End the run, if it has not ended yet."""
+        if self._outcome is None and self._launched is not None and has_ended(self._child.pid):
+            self._take_what_is_there()
+            if not self._pipes and not self._members():
+                self._shell_ended = True  # by itself, before this: that is how it ended
+                self._finish(Outcome.EXITED)
+                return
         self._end(Outcome.CANCELLED)
 
     def pause(self) -> None:
@@ -298,11 +304,11 @@ class Run:
         try:
             log = self._capture.log()
             if log is None:
-                return False
+                raise OSError("its output cannot be saved")  # noqa: TRY301 -- for what follows
             self._task_id = self._adopt(
                 Handover(origin, self._request, self._launched, tuple(processes), pipes, log)
             )
-        except OSError as error:
+        except Exception as error:  # it goes on without being a task
             self._adopt_error = error
         return self._task_id is not None
 

@@ -47,7 +47,8 @@ def prepare(
         TypeError: An argument is of the wrong type.
         ValueError: An argument is out of range.
     """
-    from limpet.tasks.start import Starting, check_size  # slow to import, for a start only
+    from limpet.tasks.input import check_size
+    from limpet.tasks.start import Starting  # slow to import, for a start only
 
     if unknown := call.keys() - StartCall.__annotations__.keys():
         raise TypeError(f"no such argument: {', '.join(sorted(unknown))}")

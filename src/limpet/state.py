@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,31 +14,43 @@ def directory(name: str) -> Path:
     """Return a private directory of limpet's state, made if it is missing.
 
     It is under `$LIMPET_STATE_DIR`, else under the user's state directory, else, where that
-    cannot be written, under the temporary directory.
+    cannot be written, under the user's runtime directory or the temporary one.
 
     Raises:
         OSError: None of them can be used; the error is that of the first.
     """
     first_error: OSError | None = None
-    for root in _roots():
+    for root in roots():
         try:
-            return _private(root, name)
+            return _private(Path(root), name)
         except OSError as error:
             first_error = first_error or error
     raise first_error or OSError("no place for limpet's state")
 
 
-def _roots() -> list[Path]:
+def roots() -> list[str]:
+    """Return where the state may be, in the order in which it is looked for."""
     if chosen := os.getenv("LIMPET_STATE_DIR"):
-        return [Path(chosen).absolute()]
+        return [os.path.abspath(chosen)]  # noqa: PTH100 -- a string
     import tempfile
 
-    from platformdirs import user_state_path  # costs as much as a spawn, and is rarely needed
+    found = [_of_user()]
+    if runtime := os.getenv("XDG_RUNTIME_DIR"):
+        found.append(f"{runtime}/limpet")
+    found.append(f"{tempfile.gettempdir()}/limpet-{os.geteuid()}")
+    return [root for root in found if os.path.isabs(root)]  # noqa: PTH117 -- a string
 
-    roots = [Path(tempfile.gettempdir()) / f"limpet-{os.geteuid()}"]
-    with suppress(RuntimeError):  # a user without a home and without a passwd entry
-        roots.insert(0, user_state_path("limpet"))
-    return [root for root in roots if root.is_absolute()]
+
+def _of_user() -> str:
+    """Return the user's state directory; a relative path if there is no home."""
+    if sys.platform == "linux":  # what platformdirs says too, but not in a tenth of a second
+        base = os.getenv("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111
+        return f"{base}/limpet"
+    from platformdirs import user_state_dir
+
+    with suppress(RuntimeError):
+        return user_state_dir("limpet")
+    return ""
 
 
 def _private(root: Path, name: str) -> Path:
@@ -50,7 +63,10 @@ def _private(root: Path, name: str) -> Path:
 def _make_private(path: Path, *, is_shared: bool = False) -> None:
     """Make a directory that only this user can enter, unless it was chosen to be `is_shared`."""
     try:
+        is_new = not path.exists()
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if is_new:
+            path.chmod(0o700)  # whatever the umask takes away
     except FileExistsError:
         raise NotADirectoryError(errno.ENOTDIR, "Not a directory", str(path)) from None
     found = path.lstat()

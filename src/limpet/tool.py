@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Unpack
 
 from limpet.attempt import Attempt, Call, workspace_of
 from limpet.context import ToolContext
+from limpet.errors import TaskNotFound
 from limpet.events import Event, Finished, RawEvent
 from limpet.loop import Loop, SelectorLoop
 from limpet.policy import Approval, Pack, PermissionPolicy, Policy, RulePolicy
@@ -171,7 +173,11 @@ class Bash:
         from limpet.tasks.task import Task
 
         shelf = Shelf.of_this_user()
-        return [Task(shelf, task_id) for task_id in shelf.ids()]
+        found = []
+        for task_id in shelf.ids():
+            with suppress(TaskNotFound):  # another program removes some at this moment
+                found.append(Task(shelf, task_id))
+        return found
 
     async def wait(
         self,
@@ -203,7 +209,7 @@ class Bash:
         from limpet.tasks.notices import take
         from limpet.tasks.shelf import Shelf
 
-        return take(Shelf.of_this_user(), session_id)
+        return list(take(Shelf.of_this_user(), session_id))
 
     async def notices(self, session_id: str | None = None) -> AsyncIterator[Notice]:
         """Yield a notice when a task ends, each only once; first of those that ended before."""

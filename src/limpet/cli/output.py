@@ -61,10 +61,11 @@ def _output(options: argparse.Namespace) -> int:
     if options.screen:
         return _screen(task, as_json=options.json)
     if options.follow:
-        if options.json or options.lines or options.search:
+        if options.json or options.lines is not None or options.search is not None:
             raise ValueError("--follow takes --since or --last, and no --json")
         return _follow(task, options)
-    if options.json or options.last or options.lines or options.search or options.limit:
+    parts = (options.last, options.lines, options.search, options.limit)
+    if options.json or any(part is not None for part in parts):
         return _part(task, options)
     # As much as there is now: more may come faster than it can be shown.
     end = Path(task.output_path).stat().st_size
@@ -75,7 +76,8 @@ def _part(task: Task, options: argparse.Namespace) -> int:
     from limpet.tasks.reader import LIMIT_BYTES
 
     cursor = options.since
-    if options.json and cursor is None and not (options.last or options.lines or options.search):
+    parts = (options.last, options.lines, options.search)
+    if cursor is None and all(part is None for part in parts):
         cursor = 0
     reading = task.output(
         cursor,
@@ -83,7 +85,7 @@ def _part(task: Task, options: argparse.Namespace) -> int:
         lines=None if options.lines is None else _range(options.lines),
         search=options.search,
         context=options.context,
-        limit=options.limit or LIMIT_BYTES,
+        limit=LIMIT_BYTES if options.limit is None else options.limit,
     )
     if not options.json:
         return 0 if print_now(1, reading.text) else 1
@@ -138,7 +140,7 @@ def _follow(task: Task, options: argparse.Namespace) -> int:
 
     loop = SelectorLoop()
     cursor = options.since or 0
-    if options.last:
+    if options.last is not None:
         reading = task.output(last=options.last)
         print_now(1, reading.text)
         cursor = reading.cursor

@@ -10,7 +10,7 @@ from limpet.cli.sink import print_now
 _EXAMPLES = """\
 examples:
   limpet send bash-k3f9q2 yes               a line: the newline is added
-  limpet send bash-k3f9q2 -n 'half a '      without it
+  limpet send -n bash-k3f9q2 'half a '      without it
   limpet send bash-k3f9q2 --key ctrl-c      a key: ctrl-a to ctrl-z, enter, tab, esc, up, down …
   limpet send bash-k3f9q2 --eof             the end of its input
   limpet send bash-k3f9q2 - < answers.txt   what standard input has

@@ -78,7 +78,7 @@ def _tasks(options: argparse.Namespace) -> int:
             one.status,
             one.record.end.exit_code if one.record.end else None,
             max(0.0, now - one.record.started_at),
-            one.record.description or one.record.display,
+            one.record.description or one.record.display or one.record.command,
             line,
         )
         for one, line in zip(found, lines, strict=True)

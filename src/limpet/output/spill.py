@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -58,7 +59,7 @@ class CappedFile:
         shelf: Shelf,
         *,
         measure_after: int = 0,
-        last_words: bytes = b"",
+        last_words: Callable[[str], bytes] | None = None,
     ) -> None:
         """Go on with a file that is open for appending.
 
@@ -68,7 +69,8 @@ class CappedFile:
             policy: The caps.
             shelf: All that share a cap with it.
             measure_after: How much may be written before the shelf is first looked at.
-            last_words: What ends the file when a cap is met.
+            last_words: Says which cap was met, and ends the file; else it goes on when there is
+                room again.
         """
         self.fd = fd
         self.path = path
@@ -93,14 +95,15 @@ class CappedFile:
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append what the cap admits."""
-        if self.error is not None:
-            return
+        if self.error is not None or (self.is_capped and self._last_words is not None):
+            return  # after its last words nothing must follow
         if self._written + len(data) > self._limit < self._policy.spill_bytes:
             self._limit = self._find_limit(needed=len(data))
         view = memoryview(data)[: max(0, self._limit - self._written)]
         if len(view) < len(data) and not self.is_capped:
             self.is_capped = True
-            view = memoryview(bytes(view) + self._last_words)
+            if self._last_words is not None:
+                view = memoryview(bytes(view) + self._last_words(self.cap))
         try:
             while view:
                 count = os.write(self.fd, view)

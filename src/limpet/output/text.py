@@ -86,12 +86,12 @@ def is_binary(data: bytes) -> bool:
 
 def complete(data: bytes) -> int:
     """Return how much of some output does not end within a character or a control sequence."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
     text = decoder.decode(data)
     held = len(decoder.getstate()[0])
     unfinished = _UNFINISHED.search(text, max(0, len(text) - _LONGEST_UNFINISHED))
     if unfinished:
-        held += len(unfinished.group().encode("utf-8", "replace"))
+        held += len(unfinished.group().encode("utf-8", "surrogateescape"))
     return max(0, len(data) - held)
 
 

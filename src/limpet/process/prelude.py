@@ -126,6 +126,11 @@ class Prelude:
             return None
         return Report(os.fsdecode(cwd.removesuffix(b"\n")), tuple(map(int, codes)))
 
+    @property
+    def reader(self) -> int | None:
+        """What must stay open until the trap has written; None if that is nothing."""
+        return self._report.reader
+
     def close(self) -> None:
         """Give both files up."""
         self._script.close()
@@ -147,6 +152,11 @@ class ReportFile:
         self._read_end, self.fd = os.pipe()
         os.set_blocking(self._read_end, False)
         self.target = f"&{self.fd}" if inherited else f"|/proc/{os.getpid()}/fd/{self.fd}"
+
+    @property
+    def reader(self) -> int | None:
+        """The end that is read, of a pipe."""
+        return None if self._file is not None else self._read_end
 
     def read(self) -> bytes:
         """Return what was written so far."""

@@ -113,6 +113,17 @@ def reap_late(pid: int) -> None:
         os.waitpid(pid, 0)
 
 
+def reap_soon(pid: int, within_s: float) -> None:
+    """Reap a child that is about to end; if it takes longer, whenever it does."""
+    until_s = time.monotonic() + within_s
+    with suppress(ChildProcessError):
+        while not os.waitpid(pid, os.WNOHANG)[0]:
+            if time.monotonic() >= until_s:
+                give_up(pid)
+                return
+            time.sleep(_POLL_S / 10)
+
+
 def reap_all_but(shell: int) -> None:
     """Reap whatever has ended and has become our child, but for the shell: it is reaped last."""
     try:

@@ -90,6 +90,16 @@ def command_line(pid: int) -> str:
     return " ".join(words.decode(errors="replace").split())[:200]
 
 
+def name_of(pid: int) -> str:
+    """Return the name that a process goes by; empty if there is none."""
+    return _read(f"/proc/{pid}/comm", 64).decode(errors="replace").strip()
+
+
+def carries(process: Process, run_id: str) -> bool:
+    """True if a process carries the marker of a run."""
+    return bool(run_id) and _carries_marker(process.pid, run_id)
+
+
 class Members(NamedTuple):
     """The processes of a run other than its shell."""
 

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
+from limpet import state
 from limpet.confinement import CREDENTIALS, LimitPolicy, SandboxPolicy
 from limpet.process import kernel
 from limpet.sandbox import landlock, mounts, protected, seccomp
@@ -150,7 +151,8 @@ def make(
     roots = _roots(sandbox, workspace, inherited) if sandbox.mode == "workspace" else []
     own = [root for root in roots if root.path not in _SHARED_TEMP]
     watched = protected_paths(sandbox, own)
-    kept = _within(own, watched) if ground.can_mount else []
+    # Who may write to the state can lie about tasks; where it cannot be kept, tasks are on guard.
+    kept = _within(own, watched) + _within(roots, state.roots()) if ground.can_mount else []
     hidden = _places(_hidden(sandbox))
     # A view of one's own loses sight of a file that is replaced while a command runs.
     ruled = [one for one in hidden if not ground.can_mount or not os.path.isdir(one.path)]  # noqa: PTH112

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -32,9 +32,11 @@ class Notice(NamedTuple):
     reason: str | None
 
 
-def take(shelf: Shelf, session_id: str | None) -> list[Notice]:
-    """Return the ends that nobody was told of, of one conversation or of all; each only once."""
-    found = []
+def take(shelf: Shelf, session_id: str | None) -> Iterator[Notice]:
+    """Yield the ends that nobody was told of, of one conversation or of all; each only once.
+
+    Each is taken when it is asked for: what a caller does not ask for, another is told.
+    """
     for task_id in shelf.untold():
         directory = shelf.path / task_id
         try:
@@ -45,9 +47,7 @@ def take(shelf: Shelf, session_id: str | None) -> list[Notice]:
         is_other = session_id is not None and state.record.session_id != session_id
         if is_other or state.status is TaskStatus.RUNNING or not shelf.claim(task_id):
             continue
-        found.append((state, _last_lines(str(directory / OUTPUT), state)))
-    found.sort(key=lambda pair: pair[0].record.started_at)
-    return [_notice(state, lines) for state, lines in found]
+        yield _notice(state, _last_lines(str(directory / OUTPUT), state))
 
 
 async def subscribe(shelf: Shelf, session_id: str | None) -> AsyncIterator[Notice]:

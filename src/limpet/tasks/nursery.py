@@ -17,11 +17,14 @@ from contextlib import ExitStack, suppress
 
 from limpet.process import env, spawn
 from limpet.process.prelude import AnonymousFile
-from limpet.process.reap import reap_late
+from limpet.process.reap import reap_soon
 from limpet.tasks.order import Order, pack
 
 MESSAGE = b"o"
 MOST_DESCRIPTORS = 16
+_END_S = 2.0
+_SEND_S = 30.0
+"""How long an order may wait to be sent: a nursery that is stopped reads none."""
 
 
 class _Nursery:
@@ -32,18 +35,24 @@ class _Nursery:
         self.jails = jails
         self.circumstances = _circumstances()
         boot = (
-            f"import sys; sys.path[:] = {sys.path!r};"
+            f"import sys; sys.path[:] = {_path()!r};"
             f" from limpet.tasks.serve import serve; serve(jails={jails})"
         )
         python = _python()
         self.socket, theirs = socket.socketpair()
+        self.socket.settimeout(_SEND_S)
         with ExitStack() as on_failure, theirs:
             on_failure.callback(self.socket.close)
             with open(os.devnull, "wb") as null:
                 self.pid = spawn.start(
                     python,
                     [os.fsencode(python), b"-I", b"-S", b"-c", boot.encode()],
-                    environment=[b"%b=%b" % entry for entry in env.host_environment().items()],
+                    # It is not a part of whatever run this program itself belongs to.
+                    environment=[
+                        b"%b=%b" % (name, value)
+                        for name, value in env.host_environment().items()
+                        if name != env.MARKER
+                    ],
                     cwd="/",
                     stdin=theirs.fileno(),
                     stdout=null.fileno(),
@@ -52,8 +61,17 @@ class _Nursery:
             on_failure.pop_all()
 
     def close(self) -> None:
+        """Have it end, when it has taken the orders that are on their way."""
         self.socket.close()
-        reap_late(self.pid)
+        reap_soon(self.pid, _END_S)
+
+
+def _path() -> list[str]:
+    """Return where modules are found, limpet first; the nursery has another working directory."""
+    found = [os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))]  # noqa: PTH100
+    with suppress(FileNotFoundError):  # our own working directory was deleted
+        found += [os.path.abspath(entry) for entry in sys.path]  # noqa: PTH100 -- strings
+    return found
 
 
 def _python() -> str:
@@ -101,7 +119,7 @@ def _find(*, jails: bool) -> _Nursery:
     return _nursery
 
 
-_INHERITED = re.compile(rb"^(?:Umask|[UG]id|Groups|Cap\w+|NoNewPrivs|Seccomp\w*):.*", re.M)
+_INHERITED = re.compile(rb"^(?:Umask|SigIgn|[UG]id|Groups|Cap\w+|NoNewPrivs|Seccomp\w*):.*", re.M)
 
 
 def _circumstances() -> tuple[object, ...]:

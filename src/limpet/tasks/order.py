@@ -12,15 +12,20 @@ from limpet.handover import Origin
 from limpet.launch import Request
 from limpet.output.mask import Mask
 from limpet.policy import Policy, RulePolicy
+from limpet.process.env import MARKER
 from limpet.process.reap import Child
 from limpet.process.table import NOBODY
+from limpet.tasks.input import Size
 from limpet.tasks.record import Mark, Record, boot_id
 
 if TYPE_CHECKING:
     from limpet.sandbox.broker import Estate
 
-Size = tuple[int, int]
-"""Columns and rows."""
+
+HELD = b"k"
+"""What a supervisor says when it has all that was handed over."""
+WITHDRAWN = b"w"
+"""What a host says that does not want a task any more."""
 
 
 class Adopted(NamedTuple):
@@ -30,6 +35,10 @@ class Adopted(NamedTuple):
     child: Child
     started_at: float
     processes: tuple[Mark, ...]
+    told: Mark | None
+    """The one whose exit code is that of the task: the shell, or the only survivor."""
+    sent: tuple[str, ...]
+    """What each descriptor is."""
     masks: tuple[Mask | None, ...]
     """Of each pipe, with what they hold back."""
     estate: Estate | None = None
@@ -56,10 +65,11 @@ def describe(order: Order, task_id: str, started_at: float, supervisor: Mark) ->
     """Return the record of a task that begins; its shell is to be added."""
     request = order.request
     columns, rows = order.terminal or (0, 0)
+    shown = display(request.command, request.cwd)
     return Record(
         id=task_id,
         command=request.command,
-        display=display(request.command, request.cwd),
+        display=shown if shown != request.command else "",
         description=request.description,
         session_id=order.session_id,
         cwd=request.cwd,
@@ -84,11 +94,14 @@ def describe(order: Order, task_id: str, started_at: float, supervisor: Mark) ->
 def pack(order: Order) -> bytes:
     """Return an order as bytes, less what only the host itself can use."""
     request = order.request
-    environment = dict(order.environment)
+    # A task is not a part of whatever run this program itself belongs to.
+    environment = {k: v for k, v in order.environment.items() if k != MARKER}
     is_same = request.inherited is order.environment
     request = request._replace(
         policy=_plain(request.policy),
-        inherited=environment if is_same else dict(request.inherited),
+        inherited=environment
+        if is_same
+        else {k: v for k, v in request.inherited.items() if k != MARKER},
         env=None if request.env is None else dict(request.env),
         verdict=None,
     )

@@ -7,21 +7,23 @@ it had printed before. What is read is decoded and cleaned like any output, and 
 from __future__ import annotations
 
 import os
-import re
 from collections import deque
 from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 from limpet.output.text import clean, complete, is_binary
 from limpet.output.window import Window
+from limpet.tasks.pattern import Pattern
 
 LIMIT_BYTES = 30_000
 """How much one reading returns."""
-SEARCH_BYTES = 256 << 20
+SEARCH_BYTES = 64 << 20
 """How much one search looks through."""
+FIND_BYTES = 1 << 20
+"""How much is looked through at once while others wait for the loop."""
 _BLOCK = 1 << 18
 _LONGEST_LINE = 1 << 16
-"""A longer line counts as several."""
+"""A longer line is looked at in pieces."""
 _HEAD_SHARE = 3
 """Of what is cut in the middle, a third is the head."""
 
@@ -41,6 +43,16 @@ class Reading(NamedTuple):
         """Be there at once, for callers that await everything."""
         return self
         yield
+
+
+class Found(NamedTuple):
+    """What a look for a line came to."""
+
+    line: str | None
+    cursor: int
+    """From where to look on: a line that is not complete is looked at again."""
+    more: bool
+    """True if there is more to look through now."""
 
 
 class Output:
@@ -77,11 +89,9 @@ class Output:
         """Return what was written from a cursor on, as much as the limit admits."""
         start = min(max(0, cursor), self.size)
         data = self._read(start, min(limit, self.size - start))
-        reaches_end = start + len(data) >= self.size
-        if not (reaches_end and self._has_ended):
-            data = data[: _whole(data, is_cut=not reaches_end)]
-        stop = start + len(data)
-        return Reading(_text(data), stop, more=stop < self.size and bool(data))
+        is_cut = start + len(data) < self.size
+        data = data[: self._whole(data, is_cut=is_cut)]
+        return Reading(_text(data), start + len(data), more=is_cut)
 
     def tail(self, size: int) -> bytes:
         """Return the end of it, raw."""
@@ -90,26 +100,26 @@ class Output:
 
     def all(self, limit: int) -> Reading:
         """Return all of it; if that is too much, the head and the tail, and what lies between."""
+        if self.size <= limit:
+            return self.since(0, limit)
         head = limit // _HEAD_SHARE
         window = Window(head, limit - head)
-        if self.size <= limit:
-            data = self._read(0, self.size)
-            window.feed(data, data.count(b"\n"))
-            stop = self.size if self._has_ended else complete(data)
-            return Reading(_text(data[:stop]), stop)
-        for data in self._blocks(0, self.size):
+        last = self.tail(limit)
+        stop = self.size - len(last) + self._whole(last, is_cut=False)
+        for data in self._blocks(0, stop):
             window.feed(data, data.count(b"\n"))
         cut = window.cut()
         counts = f"{cut.omitted_lines} lines / {cut.omitted_bytes} bytes omitted"
         start = _text(cut.head)
         start += "" if start.endswith("\n") or not start else "\n"
-        return Reading(f"{start}[… {counts}; full: {self._path} …]\n{_text(cut.tail)}", self.size)
+        return Reading(f"{start}[… {counts}; full: {self._path} …]\n{_text(cut.tail)}", stop)
 
     def last(self, count: int, limit: int) -> Reading:
         """Return the last lines."""
         start = self._start_of_last(count, limit)
         data = self._read(start, self.size - start)
-        return Reading(_text(data), self.size)
+        data = data[: self._whole(data, is_cut=False)]
+        return Reading(_text(data), start + len(data))
 
     def _start_of_last(self, count: int, limit: int) -> int:
         place, found = self.size, 0
@@ -125,81 +135,94 @@ class Output:
                     if found >= count:
                         return start + position + 1
             place = start
-        return least
+        return least + _continuation(self._read(least, 4)) if least else 0
 
     def lines(self, first: int, last: int, limit: int) -> Reading:
         """Return lines by their numbers, from 1 on, the last included."""
+        number, place = self._skip_lines(first - 1)
         kept = bytearray()
-        place = number = 0
-        for number, line in enumerate(self._lines(0, self.size), start=1):
-            if number > last or (kept and len(kept) + len(line) > limit):
+        for line in self._lines(place, self.size):
+            if number >= last or (kept and len(kept) + len(line) > limit):
                 break
+            kept += line[: limit - len(kept)]
             place += len(line)
-            if number >= first:
-                kept += line[:limit]
+            number += line.endswith(b"\n")
         return Reading(_text(bytes(kept)), place, more=place < self.size)
 
-    def search(self, pattern: re.Pattern[str], cursor: int, context: int, limit: int) -> Reading:
-        """Return the lines that match, numbered, each with some around it."""
-        before: deque[tuple[int, str]] = deque(maxlen=context)
-        shown: list[str] = []
+    def _skip_lines(self, count: int) -> tuple[int, int]:
+        """Return how many lines were skipped, and where the next begins."""
+        skipped = place = 0
+        for block in self._blocks(0, self.size):
+            newlines = block.count(b"\n")
+            if skipped + newlines < count:
+                skipped += newlines
+                place += len(block)
+                continue
+            position = 0
+            for _ in range(count - skipped):
+                position = block.index(b"\n", position) + 1
+            return count, place + position
+        return skipped, place
+
+    def search(self, pattern: Pattern, cursor: int, context: int, limit: int) -> Reading:
+        """Return the lines that match, numbered, each with some around it.
+
+        Raises:
+            ValueError: The expression takes too long.
+        """
         start = min(max(0, cursor), self.size)
         stop = min(self.size, start + SEARCH_BYTES)
-        size = matches = after = last_shown = 0
-        place = start
-        for number, line in enumerate(self._lines(start, stop), start=self._line_at(start)):
-            text = clean(line.rstrip(b"\n"))
-            is_match = pattern.search(text) is not None
-            if is_match:
-                matches += 1
-                after = context + 1
-            if after:
-                rows = [(n, t, "-") for n, t in before] if is_match else []
-                rows.append((number, text, ":" if is_match else "-"))
-                if last_shown and rows[0][0] > last_shown + 1:
-                    shown.append("--")
-                shown += [f"{n}{mark}{t}" for n, t, mark in rows]
-                size += sum(len(t) for _, t, _ in rows)
-                last_shown = number
-                after -= 1
-                before.clear()
-            else:
-                before.append((number, text))
-            place += len(line)
-            if size >= limit:
-                break
-        text = "".join(f"{row}\n" for row in shown)[:limit]
-        return Reading(text, place, more=place < self.size, matches=matches)
+        hits = _Hits(context, limit)
+        place, number = start, 1 + sum(b.count(b"\n") for b in self._blocks(0, start))
+        for block in self._line_blocks(start, stop):
+            # Most of a log is passed over as a whole; but not what may be the lines around a match.
+            if not hits.is_open and not pattern.may_match(clean(block)):
+                hits.forget(block, number)
+                number += block.count(b"\n")
+                place += len(block)
+                continue
+            for line in _split(block):
+                text = clean(line.rstrip(b"\n"))
+                if not hits.take(number, text, is_match=pattern.matches(text)):
+                    return Reading(hits.text(), place, more=True, matches=hits.count)
+                place += len(line)
+                number += line.endswith(b"\n")
+        return Reading(hits.text(), place, more=place < self.size, matches=hits.count)
 
-    def find(self, pattern: re.Pattern[str], cursor: int) -> tuple[str | None, int]:
-        """Look for the first line that matches.
+    def find(self, pattern: Pattern, cursor: int) -> Found:
+        """Look for the first line that matches, through a part of the output.
 
-        Returns:
-            The line, or None; and from where to look when there is more: a line that is not
-            complete is looked at again.
+        Raises:
+            ValueError: The expression takes too long.
         """
         place = min(max(0, cursor), self.size)
-        for line in self._lines(place, self.size):
-            text = clean(line)
-            if pattern.search(text.rstrip("\n")):
-                return text.rstrip("\n"), place
-            if line.endswith(b"\n"):
-                place += len(line)
-        return None, place
+        stop = min(self.size, place + FIND_BYTES)
+        for block in self._line_blocks(place, stop):
+            if pattern.may_match(clean(block)):
+                for line in _split(block):
+                    text = clean(line).rstrip("\n")
+                    if pattern.matches(text):
+                        return Found(text, place, more=False)
+            if block.endswith(b"\n") or len(block) >= _LONGEST_LINE:
+                place += len(block)
+        return Found(None, place, more=stop < self.size)
 
-    def _line_at(self, place: int) -> int:
-        return 1 + sum(block.count(b"\n") for block in self._blocks(0, place))
-
-    def _lines(self, start: int, stop: int) -> Iterator[bytes]:
+    def _line_blocks(self, start: int, stop: int) -> Iterator[bytes]:
+        """Yield the output in blocks of whole lines; a line that is too long is one by itself."""
         rest = b""
         for block in self._blocks(start, stop):
-            *lines, rest = _split(rest + block)
-            yield from lines
-            while len(rest) > _LONGEST_LINE:
+            lines, newline, rest = (rest + block).rpartition(b"\n")
+            if newline:
+                yield lines + newline
+            while len(rest) >= _LONGEST_LINE:
                 yield rest[:_LONGEST_LINE]
                 rest = rest[_LONGEST_LINE:]
         if rest:
             yield rest
+
+    def _lines(self, start: int, stop: int) -> Iterator[bytes]:
+        for block in self._line_blocks(start, stop):
+            yield from _split(block)
 
     def _blocks(self, start: int, stop: int) -> Iterator[bytes]:
         while start < stop:
@@ -212,19 +235,76 @@ class Output:
     def _read(self, start: int, size: int) -> bytes:
         return os.pread(self._fd, size, start) if size > 0 else b""
 
+    def _whole(self, data: bytes, *, is_cut: bool) -> int:
+        """Return how much to hand out now: no part of a character; of what is cut, whole lines."""
+        if is_cut and (newline := data.rfind(b"\n")) >= 0:
+            return newline + 1
+        if self._has_ended and not is_cut:
+            return len(data)
+        # What never ends is no sequence: it must not keep the reader where it is.
+        return complete(data) or (len(data) if is_cut else 0)
+
+
+class _Hits:
+    """The rows that a search shows: matches, and some lines around them."""
+
+    def __init__(self, context: int, limit: int) -> None:
+        self._context = context
+        self._limit = limit
+        self._before: deque[tuple[int, str]] = deque(maxlen=context)
+        self._after = 0
+        self._rows: list[str] = []
+        self._size = 0
+        self._last = 0
+        self.count = 0
+
+    @property
+    def is_open(self) -> bool:
+        """True while lines after a match are to be shown."""
+        return self._after > 0
+
+    def forget(self, block: bytes, number: int) -> None:
+        """Pass over lines without a match; the last of them may come before one."""
+        if self._context:
+            lines = _split(block)
+            first = number + len(lines) - self._context
+            for place, line in enumerate(lines[-self._context :]):
+                self._before.append((max(number, first) + place, clean(line.rstrip(b"\n"))))
+
+    def take(self, number: int, text: str, *, is_match: bool) -> bool:
+        """Look at a line; False if there is no room to show it."""
+        if not is_match and not self._after:
+            self._before.append((number, text))
+            return True
+        rows = [f"{n}-{line}" for n, line in self._before] if is_match else []
+        rows.append(f"{number}{':' if is_match else '-'}{text}")
+        first = self._before[0][0] if is_match and self._before else number
+        if self._context and self._last and first > self._last + 1:
+            rows.insert(0, "--")
+        size = sum(len(row) + 1 for row in rows)
+        if self._rows and self._size + size > self._limit:
+            return False
+        self._rows += [row[: self._limit] for row in rows]
+        self._size += size
+        self._last = number
+        self._after = self._context if is_match else self._after - 1
+        self.count += is_match
+        self._before.clear()
+        return True
+
+    def text(self) -> str:
+        return "".join(f"{row}\n" for row in self._rows)
+
 
 def _split(data: bytes) -> list[bytes]:
-    """Return complete lines, and last what follows them."""
+    """Return lines with their ends; the last may have none."""
     *lines, rest = data.split(b"\n")
-    return [*(line + b"\n" for line in lines), rest]
+    return [*(line + b"\n" for line in lines), *([rest] if rest else [])]
 
 
-def _whole(data: bytes, *, is_cut: bool) -> int:
-    """Return how much to hand out now: no part of a character; and of what is cut, whole lines."""
-    if is_cut and (newline := data.rfind(b"\n")) >= 0:
-        return newline + 1
-    # What never ends is no sequence: it must not keep the reader where it is.
-    return complete(data) or (len(data) if is_cut else 0)
+def _continuation(data: bytes) -> int:
+    """Return how many bytes at the start belong to a character that began before."""
+    return next((place for place, byte in enumerate(data) if byte & 0xC0 != 0x80), len(data))
 
 
 def _text(data: bytes) -> str:

@@ -1,8 +1,8 @@
 """A task as it stands on disk: one record, written by its supervisor alone, each time as a whole.
 
-Nothing in it is believed that can be checked: a task runs as long as its supervisor holds the lock
-on the output file, which the kernel gives up with it, at a reboot too. Its end is the supervisor's
-word. Where neither is to be had, it is lost.
+Nothing in it is believed that can be checked: a task runs as long as its supervisor holds a lock,
+which the kernel gives up with it, at a reboot too. Its end is the supervisor's word. Where neither
+is to be had, it is lost.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import fcntl
 import functools
 import json
 import os
+import struct
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from limpet.process.table import NOBODY, Process, is_alive, look_up
+from limpet.process.table import NOBODY, Process, carries, is_alive, look_up, name_of
 
 if TYPE_CHECKING:
     from limpet.handover import Origin
@@ -25,7 +27,11 @@ if TYPE_CHECKING:
 RECORD = "task.json"
 OUTPUT = "output"
 INPUT = "input"
-_LAST_LINE_CHARS = 200
+LOCK = "lock"
+_DRAFT = f".{RECORD}"
+_ROOM_FOR_END = 8192
+SUPERVISOR = "limpet-task"
+"""The name that supervisors go by in the process table."""
 
 
 class TaskStatus(enum.StrEnum):
@@ -75,6 +81,8 @@ class End(NamedTuple):
     output_bytes: int
     """How much the task wrote; what follows in the file is the note of its end."""
     last_line: str
+    is_capped: bool = False
+    """True if not all that it wrote was kept."""
     stopped_with: str | None = None
     """The signal that was needed, if limpet ended it."""
     cpu_s: float | None = None
@@ -87,6 +95,7 @@ class Record(NamedTuple):
     id: str
     command: str
     display: str
+    """The command as a person should see it; empty if that is the same."""
     description: str | None
     session_id: str | None
     cwd: str
@@ -121,31 +130,61 @@ def encode(record: Record) -> bytes:
     """Return a record as it is written."""
     values = record._asdict()
     values["end"] = None if record.end is None else record.end._asdict()
-    return json.dumps(values).encode() + b"\n"
+    # A command may hold bytes that are no text.
+    return json.dumps(values, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
 def decode(data: bytes) -> Record:
     """Return what was written; ValueError if it is not a record."""
-    values = json.loads(data)
+    values = json.loads(data.decode("utf-8", "surrogatepass"))
     try:
         end = values.pop("end")
         values["shell"] = Mark(*values["shell"])
         values["supervisor"] = Mark(*values["supervisor"])
         values["processes"] = tuple(Mark(*mark) for mark in values["processes"])
-        return Record(**values, end=None if end is None else End(**end))
+        values["started_at"] = float(values["started_at"])
+        ended = None if end is None else End(**_known(end, End._fields))
+        if ended is not None:
+            ended = ended._replace(status=TaskStatus(ended.status), ended_at=float(ended.ended_at))
+        return Record(**_known(values, Record._fields), end=ended)
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not a record of a task: {error}") from None
 
 
+def _known(values: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
+    """Return those that this version knows: a later one may have more."""
+    return {name: values[name] for name in fields if name in values}
+
+
 def write(directory: Path, record: Record) -> None:
-    """Write a record; whoever reads sees the old one or the new one."""
-    draft = directory / f".{RECORD}"
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    """Write a record; whoever reads sees the old one or the new one.
+
+    Raises:
+        OSError: It could not be written; the old one is still there.
+    """
+    data = encode(record)
+    fd = os.open(directory / _DRAFT, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        os.write(fd, encode(record))
+        os.fchmod(fd, 0o600)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+        os.ftruncate(fd, len(data))
     finally:
         os.close(fd)
-    draft.replace(directory / RECORD)
+    (directory / _DRAFT).replace(directory / RECORD)
+
+
+def reserve(directory: Path, record: Record) -> None:
+    """Have the room ready that the last record will need, should the disk be full by then."""
+    size = len(encode(record)) + _ROOM_FOR_END
+    with suppress(OSError):
+        fd = os.open(directory / _DRAFT, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(fd, 0o600)
+            os.posix_fallocate(fd, 0, size)
+        finally:
+            os.close(fd)
 
 
 def read(directory: str) -> Record:
@@ -205,31 +244,57 @@ def state_of(directory: str) -> State:
         OSError: There is no such task.
     """
     try:
-        return _state_of(directory)
+        record = read(directory)
+        if record.end is None and not is_supervised(directory):
+            record = read(directory)  # it may have ended between the two
+            if record.end is None:
+                return State(record, TaskStatus.LOST, _why_lost(record))
     except ValueError as error:
-        record = _UNREADABLE._replace(id=os.path.basename(directory))  # noqa: PTH119 -- a string
-        return State(record, TaskStatus.LOST, f"its record cannot be read: {error}")
-
-
-def _state_of(directory: str) -> State:
-    record = read(directory)
-    if record.end is None and not is_supervised(directory):
-        record = read(directory)  # it may have ended between the two
-        if record.end is None:
-            return State(record, TaskStatus.LOST, _why_lost(record))
+        name = os.path.basename(directory)  # noqa: PTH119 -- a string
+        status = TaskStatus.RUNNING if is_supervised(directory) else TaskStatus.LOST
+        found = _UNREADABLE._replace(id=name, started_at=os.stat(directory).st_mtime)
+        return State(found, status, f"its record cannot be read: {error}")
     if record.end is None:
         return State(record, TaskStatus.RUNNING, None)
     return State(record, TaskStatus(record.end.status), record.end.reason)
 
 
-def is_supervised(directory: str) -> bool:
-    """True while a supervisor holds the lock on a task's output."""
+_LOCK = struct.Struct("hhqqi4x")
+"""A lock on the whole file, as fcntl takes it."""
+
+
+def take_lock(directory: Path) -> int:
+    """Return a descriptor that makes a task run, as long as it is open anywhere.
+
+    A lock for which the file must be open for writing: no reader of it can hold another.
+
+    Raises:
+        OSError: It cannot be had.
+    """
+    fd = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        fd = os.open(f"{directory}/{OUTPUT}", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        os.fchmod(fd, 0o600)
+        if hasattr(fcntl, "F_OFD_SETLK"):
+            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+        else:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def is_supervised(directory: str) -> bool:
+    """True while a supervisor holds the lock of a task."""
+    try:
+        fd = os.open(f"{directory}/{LOCK}", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return False
     try:
-        # Shared, so that two who ask at once do not take each other for a supervisor.
+        if hasattr(fcntl, "F_OFD_GETLK"):
+            asked = _LOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
+            found = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked)
+            return int(_LOCK.unpack(found)[0]) != fcntl.F_UNLCK
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -241,27 +306,25 @@ def is_supervised(directory: str) -> bool:
 def _why_lost(record: Record) -> str:
     if record.boot_id != boot_id():
         return "the machine was started anew since; how it ended is not known"
-    if left_alive(record):
+    if any(is_alive(process) for process in named(record)):
         return f"{_LOST}, and the command still runs; stop it, or let it be"
-    return f"{_LOST}; how it ended is not known"
-
-
-def left_alive(record: Record) -> bool:
-    """True if a process of a task that the record names is alive."""
-    return any(is_alive(process) for process in named(record))
+    return f"{_LOST}; how it ended is not known, and stopping it ends what may be left"
 
 
 def named(record: Record) -> list[Process]:
-    """Return the processes of a task that the record names, and that are there, if as zombies."""
+    """Return the processes of a task that its record names, and that are there, if as zombies."""
     if record.boot_id != boot_id():
         return []  # start times count from the boot: another process may have the same
     found = (mark.find() for mark in (record.shell, *record.processes))
-    return [process for process in found if process is not None]
+    return [p for p in found if p is not None and (p.state in "ZX" or carries(p, record.run_id))]
 
 
 def supervisor_of(record: Record) -> Process | None:
-    """Return the supervisor of a task, if it is there."""
-    return record.supervisor.find() if record.boot_id == boot_id() else None
+    """Return the supervisor of a task, if it is there, and is one."""
+    found = record.supervisor.find() if record.boot_id == boot_id() else None
+    if found is None or name_of(found.pid) != SUPERVISOR:
+        return None  # a record that somebody else has written must not lead us to anybody
+    return found
 
 
 @functools.cache
@@ -299,7 +362,7 @@ def to_dict(state: State, output_path: str) -> dict[str, Any]:
         "pgid": record.shell.pid,
         "output_path": output_path,
         "command": record.command,
-        "display": record.display,
+        "display": record.display or record.command,
         "description": record.description,
         "session_id": record.session_id,
         "cwd": record.cwd,
@@ -307,6 +370,7 @@ def to_dict(state: State, output_path: str) -> dict[str, Any]:
         "exit_code": end.exit_code if end else None,
         "signal": end.signal if end else None,
         "reason": state.reason,
+        "is_capped": end.is_capped if end else False,
         "started_at": record.started_at,
         "ended_at": end.ended_at if end else None,
         "duration_s": round(duration_s(record), 3),

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _READ_BYTES = 1 << 19
 """Of a long output the end is enough: programs that fill the screen draw it again and again."""
 _PIECE = re.compile(rf"{SEQUENCE}|[^\x1b\x90\x98\x9b\x9d-\x9f]+|.", re.S)
+_NOT_SHOWN = re.compile(r"(?:\x1b[PX^_\]]|[\x90\x98\x9d-\x9f]|(?:\x1b\[|\x9b)[<=>]).*", re.S)
+"""Strings for the terminal itself, and what belongs to other keyboards."""
 _OTHER_SCREEN = re.compile(r"\x1b\[\?(?:47|1047|1049)([hl])")
 
 
@@ -57,6 +59,8 @@ class _Terminal:
 
         if switch := _OTHER_SCREEN.fullmatch(piece):
             self._show(pyte.Screen(*self._size) if switch[1] == "h" else self._first)
+            return
+        if _NOT_SHOWN.fullmatch(piece):
             return
         try:
             self._stream.feed(piece)

@@ -39,7 +39,7 @@ def serve(*, jails: bool) -> None:
         ground.look()
         ground.has_cgroup()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors need nobody to reap them
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, lambda *_: None)  # ignored, commands would have to ignore it too
     orders = socket.socket(fileno=os.dup(0))
     _point_to_nothing(0)
     gc.freeze()  # so that a collection does not copy every page of it
@@ -111,4 +111,4 @@ def _be_alone() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with suppress(OSError, AttributeError):  # not on macOS
         kernel.prctl(_BECOME_REAPER, 1)
-        kernel.libc().prctl(_SET_NAME, b"limpet-task", 0, 0, 0)
+        kernel.libc().prctl(_SET_NAME, record.SUPERVISOR.encode(), 0, 0, 0)

@@ -7,6 +7,7 @@ tasks/untold/         one for each that has ended, until somebody was told: who 
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
@@ -28,6 +29,8 @@ _RUNNING = "running"
 UNTOLD = "untold"
 _SWEPT = ".swept"
 _SWEEP_EVERY_S = 60.0
+_RECENT_S = 60.0
+"""For so long the end of a task can be read, whatever else the policy says."""
 _DRAFT_KEPT_S = 3600.0
 """How long a directory that never became a task is left alone: its maker may be at it."""
 _NAMED_AT_MOST = 10
@@ -79,6 +82,7 @@ class Shelf:
                 continue
             with suppress(FileExistsError):
                 path.mkdir(mode=0o700)
+                path.chmod(0o700)  # whatever the umask takes away
                 return task_id, path
 
     def publish(self, task_id: str, draft: Path) -> Path:
@@ -89,16 +93,23 @@ class Shelf:
 
     def note_start(self, task_id: str) -> None:
         """Count a task as running."""
-        running = self.path / _RUNNING
-        running.mkdir(mode=0o700, exist_ok=True)
-        (running / task_id).touch(mode=0o600)
+        _make(self.path / _RUNNING)
+        (self.path / _RUNNING / task_id).touch(mode=0o600)
 
     def note_end(self, task_id: str) -> None:
         """Count a task as running no more, and have somebody told."""
         running = self.path / _RUNNING / task_id
         with suppress(OSError):
-            (self.path / UNTOLD).mkdir(mode=0o700, exist_ok=True)
+            _make(self.path / UNTOLD)
             running.rename(self.path / UNTOLD / task_id)
+
+    def withdraw(self, task_id: str) -> None:
+        """Forget a task that was not to be."""
+        for place in (_RUNNING, UNTOLD):
+            with suppress(OSError):
+                (self.path / place / task_id).unlink()
+        for directory in (self.path / f".{task_id}", self.path / task_id):
+            _remove_tree(directory)
 
     def claim(self, task_id: str) -> bool:
         """Take it upon oneself to tell of a task's end; True for one caller only."""
@@ -111,7 +122,10 @@ class Shelf:
     def untold(self) -> list[str]:
         """Return the tasks whose end nobody was told of; among them those that were lost."""
         for task_id in _names(self.path / _RUNNING):
-            if not record.is_supervised(str(self.path / task_id)):
+            # One without a directory is about to begin.
+            if (self.path / task_id).exists() and not record.is_supervised(
+                str(self.path / task_id)
+            ):
                 self.note_end(task_id)
         return _names(self.path / UNTOLD)
 
@@ -119,11 +133,12 @@ class Shelf:
 
     def ids(self) -> list[str]:
         """Return the ids of all tasks, the latest first."""
-        found = [entry for entry in os.scandir(self.path) if _ID.fullmatch(entry.name)]
-        made: dict[str, float] = {}
-        for entry in found:
-            with suppress(FileNotFoundError):  # another program sweeps the same directory
-                made[entry.name] = entry.stat(follow_symlinks=False).st_ctime
+        made: dict[str, int] = {}
+        for entry in os.scandir(self.path):
+            if _ID.fullmatch(entry.name):
+                with suppress(OSError):  # removed meanwhile, or no task at all
+                    os.stat(f"{entry.path}/{record.RECORD}")
+                    made[entry.name] = os.stat(f"{entry.path}/{record.LOCK}").st_ctime_ns
         return sorted(made, key=made.__getitem__, reverse=True)
 
     def states(self) -> list[State]:
@@ -159,10 +174,11 @@ class Shelf:
         return found
 
     def remove(self, path: Path) -> bool:
-        """Remove the task of an output, unless it runs; return whether it is gone."""
-        return self._remove(path.parent)
+        """Remove the task of an output, unless it runs or has just ended; return whether."""
+        return self._remove(path.parent, latest=time.time() - _RECENT_S)
 
-    def _remove(self, directory: Path) -> bool:
+    def _remove(self, directory: Path, *, latest: float) -> bool:
+        """Remove a task that ended before then; return whether it is gone."""
         try:
             found = record.state_of(str(directory))
         except OSError:
@@ -170,14 +186,13 @@ class Shelf:
         is_lost = found.record.end is None
         if found.status is TaskStatus.RUNNING or (is_lost and family(found.record)):
             return False
+        if _ended_at(found) > latest:
+            return False
         # At once, so that nobody sees half of it.
         grave = directory.with_name(f".{directory.name}")
         with suppress(OSError):
             directory.rename(grave)
-        _remove_tree(grave)
-        for place in (_RUNNING, UNTOLD):
-            with suppress(OSError):
-                (self.path / place / directory.name).unlink()
+        self.withdraw(directory.name)
         return not directory.exists()
 
     def sweep(self, policy: Policy) -> None:
@@ -189,29 +204,40 @@ class Shelf:
         with suppress(OSError):
             swept.touch(mode=0o600)
             os.utime(swept)
-            self.prune(policy.task_days, policy.tasks_kept)
+            self.prune(policy.task_days, policy.tasks_kept, latest=time.time() - _RECENT_S)
             if sum(size for _, size, _ in self.files()) > policy.output.spill_directory_bytes:
                 make_room(self, policy.output.spill_directory_bytes)
 
-    def prune(self, days: float, kept: int) -> list[str]:
-        """Remove finished tasks that ended longer ago, or that are more, and return their ids."""
+    def prune(self, days: float, kept: int, latest: float = math.inf) -> list[str]:
+        """Remove finished tasks that ended longer ago, or that are more, and return their ids.
+
+        Args:
+            days: How long ago.
+            kept: How many are left.
+            latest: But none that ended after this.
+        """
         removed = []
         finished = [one for one in self.states() if one.status is not TaskStatus.RUNNING]
         oldest = time.time() - days * 86400
         for place, one in enumerate(sorted(finished, key=_ended_at, reverse=True)):
             is_old = _ended_at(one) < oldest or place >= kept
-            if is_old and self._remove(self.path / one.record.id):
+            if is_old and self._remove(self.path / one.record.id, latest=latest):
                 removed.append(one.record.id)
-        for draft in self._old_drafts():
-            _remove_tree(draft)
+        for task_id in self._never_begun():
+            self.withdraw(task_id)
         return removed
 
-    def _old_drafts(self) -> Iterator[Path]:
-        for entry in os.scandir(self.path):
-            if _ID.fullmatch(entry.name.removeprefix(".")) and entry.name.startswith("."):
+    def _never_begun(self) -> Iterator[str]:
+        """Yield the ids of what was made ready for a task, long ago, and has not become one."""
+        drafts = [entry.name[1:] for entry in os.scandir(self.path) if entry.name.startswith(".")]
+        for task_id in {*filter(_ID.fullmatch, drafts), *_names(self.path / _RUNNING)}:
+            if (self.path / task_id).exists():
+                continue
+            for path in (self.path / f".{task_id}", self.path / _RUNNING / task_id):
                 with suppress(OSError):
-                    if time.time() - entry.stat().st_ctime > _DRAFT_KEPT_S:
-                        yield Path(entry.path)
+                    if time.time() - path.stat().st_ctime > _DRAFT_KEPT_S:
+                        yield task_id
+                        break
 
 
 def _new_id() -> str:
@@ -227,6 +253,12 @@ def _remove_tree(path: Path) -> None:
     import shutil  # slow to import, and rarely needed
 
     shutil.rmtree(path, ignore_errors=True)
+
+
+def _make(directory: Path) -> None:
+    with suppress(FileExistsError):
+        directory.mkdir(mode=0o700)
+        directory.chmod(0o700)
 
 
 def _names(directory: Path) -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,16 +16,17 @@ from limpet.loop import SelectorLoop
 from limpet.process import env, spawn
 from limpet.result import Outcome
 from limpet.tasks import nursery
-from limpet.tasks.order import Order, Size
+from limpet.tasks.input import Size
+from limpet.tasks.order import WITHDRAWN, Order
 from limpet.tasks.shelf import Shelf
 from limpet.tasks.task import Task
 
 if TYPE_CHECKING:
     import asyncio
 
+_LAST_WORDS = (b'"pid": ', b'"failed": ', b'"unavailable": ')
 ANSWER_S = 30.0
 """How long a supervisor may take to start a command: on a busy machine, with a long mount table."""
-_LARGEST_SIDE = 1000
 _ON_A_TERMINAL = {"TERM": "xterm-256color", "NO_COLOR": ""}
 """What would else say that there is none."""
 
@@ -54,8 +57,9 @@ class Starting:
             shell = os.path.abspath(shell)  # noqa: PTH100 -- a string; the nursery is elsewhere
             request = request._replace(policy=replace(policy, shell=shell))
         self._answer = b""
-        self._reply, write_end = os.pipe()
+        theirs = None
         try:
+            self._reply, theirs = socket.socketpair()
             self._shelf = Shelf.of_this_user()
             order = Order(
                 shelf=str(self._shelf.path),
@@ -69,12 +73,14 @@ class Starting:
                 terminal=terminal,
             )
             stdin = [request.stdin] if isinstance(request.stdin, int) else []
-            nursery.send(order, [write_end, *stdin])
+            nursery.send(order, [theirs.fileno(), *stdin])
         except OSError as error:
-            os.close(self._reply)
+            if theirs is not None:
+                self._reply.close()
             raise self._failed(f"the task could not be started: {error}") from error
         finally:
-            os.close(write_end)
+            if theirs is not None:
+                theirs.close()
 
     def _failed(self, why: str) -> SpawnFailed:
         return SpawnFailed(nothing_ran(self._request, Outcome.FAILED_TO_START, why))
@@ -89,34 +95,54 @@ class Starting:
             if self._read() and not answered.done():
                 answered.set_result(None)
 
-        loop.add_reader(self._reply, on_readable)
+        loop.add_reader(self._reply.fileno(), on_readable)
         try:
             async with asyncio.timeout(ANSWER_S):
                 await answered
         except TimeoutError:
-            pass
+            self._withdraw()
+        except BaseException:  # nobody will know its id
+            self._withdraw()
+            raise
         finally:
-            loop.remove_reader(self._reply)
-            os.close(self._reply)
+            loop.remove_reader(self._reply.fileno())
+            self._reply.close()
         return self._task()
 
     def on_selector(self) -> Task:
         """Wait for the answer on a loop of its own."""
         loop = SelectorLoop()
         done: list[bool] = []
-        loop.add_reader(self._reply, lambda: done.append(True) if self._read() else None)
-        loop.call_later(ANSWER_S, done.append, True)
+        loop.add_reader(self._reply.fileno(), lambda: done.append(True) if self._read() else None)
+
+        def give_up() -> None:
+            self._withdraw()
+            done.append(True)
+
+        loop.call_later(ANSWER_S, give_up)
         try:
             loop.run_until(lambda: bool(done))
+        except BaseException:
+            self._withdraw()
+            raise
         finally:
-            os.close(self._reply)
+            self._reply.close()
         return self._task()
 
+    def _withdraw(self) -> None:
+        """Tell the supervisor, whenever it hears of it, that the task is not wanted any more."""
+        self._answer = b""
+        with suppress(OSError):
+            self._reply.send(WITHDRAWN)
+
     def _read(self) -> bool:
-        """Read what there is; True at the end."""
-        data = os.read(self._reply, 65536)
+        """Read what there is; True when all was said."""
+        try:
+            data = self._reply.recv(65536)
+        except OSError:
+            data = b""
         self._answer += data
-        return not data
+        return not data or any(word in self._answer for word in _LAST_WORDS)
 
     def _task(self) -> Task:
         """Return the task of the answer.
@@ -126,8 +152,8 @@ class Starting:
             SpawnFailed: The command could not be started.
         """
         try:
-            answer = json.loads(self._answer)
-        except ValueError:
+            answer = json.loads(self._answer.splitlines()[-1])
+        except (ValueError, IndexError):
             raise self._failed(
                 "its supervisor has failed: see whether this machine has room"
             ) from None
@@ -136,13 +162,3 @@ class Starting:
         if "failed" in answer:
             raise self._failed(str(answer["failed"]))
         return Task(self._shelf, answer["id"])
-
-
-def check_size(size: object) -> Size:
-    """Return a terminal's columns and rows, or say what is wrong with them."""
-    match size:
-        case (int(columns), int(rows)):
-            if 0 < columns <= _LARGEST_SIDE and 0 < rows <= _LARGEST_SIDE:
-                return columns, rows
-            raise ValueError(f"a terminal has 1 to {_LARGEST_SIDE} columns and rows, not {size!r}")
-    raise TypeError(f"size is (columns, rows), not {size!r}")

@@ -10,12 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from limpet.loop import Loop
+from limpet.loop import Loop, Timers
 from limpet.process import reap
 from limpet.process.table import Process
 from limpet.tasks import record
 from limpet.tasks.family import family
-from limpet.tasks.record import OUTPUT, End, Record, TaskStatus
+from limpet.tasks.record import OUTPUT, End, Record, State, TaskStatus
 from limpet.tasks.shelf import Shelf
 
 _POLL_S = 0.01
@@ -49,59 +49,60 @@ class Stopping:
         self._on_done = on_done
         self._has_told = False
         self._until = 0.0
-        loop.call_later(0, self._begin)
+        self._pidfd = -1
+        """The supervisor, while its end is awaited."""
+        self._timers = Timers(loop)
+        self._timers.set("look", 0, self._look)
 
-    def _begin(self) -> None:
+    def _look(self) -> None:
+        self._forget_supervisor()
         try:
             state = record.state_of(str(self._directory))
         except OSError as error:
-            self._on_done(error)
+            self._done(error)
             return
-        self._until = time.monotonic() + state.record.kill_grace_s + reap.KILL_WAIT_S + _SLACK_S
-        if state.status is TaskStatus.RUNNING:
-            self._await_end()
-        elif state.record.end is None and family(state.record):
-            self._end_it_ourselves(state.record)
-        else:
-            self._finish(f"it had ended already: {state.status}")
-
-    def _await_end(self) -> None:
-        try:
-            state = record.state_of(str(self._directory))
-        except OSError as error:
-            self._on_done(error)
-            return
+        if not self._until:
+            grace_s = state.record.kill_grace_s
+            self._until = time.monotonic() + grace_s + reap.KILL_WAIT_S + _SLACK_S
         if state.status is TaskStatus.LOST and family(state.record):
             self._end_it_ourselves(state.record)
         elif state.status is not TaskStatus.RUNNING:
-            self._finish(_what(state.record.end))
-        elif time.monotonic() > self._until:
+            self._finish(_what(state, has_told=self._has_told))
+        elif time.monotonic() >= self._until:
             self._finish("its supervisor does not end it; see `ps`")
         else:
-            supervisor = record.supervisor_of(state.record)
-            # One that has just taken it over has not said so yet.
-            if not self._has_told and supervisor is not None:
-                self._has_told = True
-                reap.send(supervisor, signal.SIGTERM)
-            self._rest(supervisor)
+            self._tell(record.supervisor_of(state.record))
 
-    def _rest(self, supervisor: Process | None) -> None:
-        """Look again when the supervisor has ended, or after a while."""
-        pidfd = -1
-        if supervisor is not None and self._has_told:
+    def _tell(self, supervisor: Process | None) -> None:
+        """Have the supervisor end it, and look again when it has ended, or after a while."""
+        # One that has just taken it over has not said so yet.
+        if supervisor is not None and not self._has_told:
+            self._has_told = True
+            reap.send(supervisor, signal.SIGTERM)
+            reap.send(supervisor, signal.SIGCONT)
+        if supervisor is not None:
             with suppress(OSError, AttributeError):
-                pidfd = os.pidfd_open(supervisor.pid)
+                self._pidfd = os.pidfd_open(supervisor.pid)
+        rest_s = _POLL_S
+        if self._pidfd >= 0:
+            self._loop.add_reader(self._pidfd, self._look)
+            rest_s = max(_POLL_S, self._until - time.monotonic())
+        self._timers.set("look", rest_s, self._look)
 
-        def look() -> None:
-            timer.cancel()
-            if pidfd >= 0:
-                self._loop.remove_reader(pidfd)
-                os.close(pidfd)
-            self._await_end()
+    def _forget_supervisor(self) -> None:
+        if self._pidfd >= 0:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = -1
 
-        timer = self._loop.call_later(_POLL_S if pidfd < 0 else _SLACK_S, look)
-        if pidfd >= 0:
-            self._loop.add_reader(pidfd, look)
+    def close(self) -> None:
+        """Wait no more; what was told to end, ends."""
+        self._timers.drop_all()
+        self._forget_supervisor()
+
+    def _done(self, stopped: Stopped | OSError) -> None:
+        self.close()
+        self._on_done(stopped)
 
     def _end_it_ourselves(self, lost: Record) -> None:
         def on_done(left: list[Process]) -> None:
@@ -133,17 +134,18 @@ class Stopping:
         try:
             state = record.state_of(str(self._directory))
         except OSError as error:
-            self._on_done(error)
+            self._done(error)
             return
         end = state.record.end
         code = None if end is None else end.exit_code
-        self._on_done(Stopped(state.record.id, state.status, code, what))
+        self._done(Stopped(state.record.id, state.status, code, what))
 
 
-def _what(end: End | None) -> str:
+def _what(state: State, *, has_told: bool) -> str:
+    end = state.record.end
     if end is None:
-        return "its supervisor was killed meanwhile"
-    if end.stopped_with is None:
+        return "nothing of it was left, and how it had ended is not known"
+    if end.stopped_with is None or not has_told:
         return f"it had ended already: {end.status}"
     if end.stopped_with == "SIGTERM":
         return "ended with SIGTERM, all of it"

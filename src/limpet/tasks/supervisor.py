@@ -10,8 +10,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import signal
+import socket
 import struct
 import termios
 import time
@@ -26,13 +26,14 @@ from limpet.launch import Request, Terminal
 from limpet.loop import SelectorLoop
 from limpet.output.capture import Capture, Pipe
 from limpet.output.spill import OPEN_FLAGS, CappedFile
+from limpet.policy import Policy
 from limpet.process import env, reap
-from limpet.process.table import look_up
+from limpet.process.table import NOBODY, look_up, now_ticks
 from limpet.result import Outcome, Result
 from limpet.run import Run
 from limpet.tasks import reader, record, takeover
 from limpet.tasks.input import Keyboard
-from limpet.tasks.order import Adopted, Order, describe
+from limpet.tasks.order import HELD, WITHDRAWN, Adopted, Order, describe
 from limpet.tasks.record import INPUT, OUTPUT, End, Mark, Record, TaskStatus
 from limpet.tasks.shelf import Shelf
 
@@ -44,6 +45,7 @@ FOREVER_S = 1e9
 _MEASURE_AFTER = 1 << 20
 """An output that stays short is not worth a look at all others."""
 _ROOM_FOR_NOTES = 512
+_WRITE_TRIES = 600
 _STATUS = {
     Outcome.EXITED: TaskStatus.EXITED,
     Outcome.SIGNALED: TaskStatus.SIGNALED,
@@ -74,7 +76,9 @@ class _Supervisor:
         self._record: Record | None = None
         self._log: CappedFile | None = None
         self._lock = -1
-        """The output file again: as long as it is open, the task is said to run."""
+        """As long as it is open, the task is said to run."""
+        self._notes = -1
+        """The output file again, for the note of the end."""
         self._is_done = False
         self._shell = 0
         self._on_signals()
@@ -108,12 +112,9 @@ class _Supervisor:
         self._loop.add_reader(read_end, wake)
 
     def _take_log(self, fd: int, path: Path) -> CappedFile:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        self._lock = os.dup(fd)
+        os.fchmod(fd, 0o600)
         policy = self._policy.output
-        words = f"\n[limpet: the output has reached its cap of {policy.spill_bytes} bytes;"
-        words += " what follows is not kept]\n"
-        # Room for that, and for the note of the end.
+        # Room for what the file says of its cap, and of the end.
         room = max(policy.spill_bytes - _ROOM_FOR_NOTES, policy.spill_bytes // 2)
         self._log = CappedFile(
             fd,
@@ -121,8 +122,11 @@ class _Supervisor:
             replace(policy, spill_bytes=room),
             self._shelf,
             measure_after=_MEASURE_AFTER,
-            last_words=words.encode(),
+            last_words=lambda cap: (
+                f"\n[limpet: the output has reached its cap of {cap}; what follows is not kept]\n"
+            ).encode(),
         )
+        self._notes = os.dup(fd)
         return self._log
 
     def _describe(self, task_id: str, started_at: float) -> Record:
@@ -132,18 +136,33 @@ class _Supervisor:
 
     def _conclude(self, end: End) -> None:
         """Record the end, then add the note of it to the output, then let others go on."""
-        self._is_done = True
         if self._directory is None or self._record is None:
+            self._is_done = True
             return
         path = self._directory / OUTPUT
-        line = reader.last_line(str(path))
-        record.write(self._directory, self._record._replace(end=end._replace(last_line=line)))
+        is_capped = self._log is not None and self._log.is_capped
+        end = end._replace(last_line=reader.last_line(str(path)), is_capped=is_capped)
+        self._write_last(self._record._replace(end=end))
+        self._is_done = True
         with suppress(OSError):  # a full disk
             newline = "" if reader.ends_a_line(str(path), end.output_bytes) else "\n"
-            os.write(self._lock, (newline + record.note_of(end)).encode())
+            os.write(self._notes, (newline + record.note_of(end)).encode())
         self._shelf.note_end(self._record.id)
         os.close(self._lock)
         self._shelf.sweep(self._policy)
+
+    def _write_last(self, last: Record) -> None:
+        """Write the last record; on a disk that is full for a while, when it no longer is."""
+        assert self._directory is not None  # noqa: S101 -- for the type checker
+        for _ in range(_WRITE_TRIES):
+            try:
+                record.write(self._directory, last)
+            except FileNotFoundError:
+                return  # somebody has removed it
+            except OSError:
+                time.sleep(1.0)
+            else:
+                return
 
     def give_up(self, why: str) -> None:
         """Say that this supervisor has failed; its processes are ended, if they can be."""
@@ -167,6 +186,13 @@ class _Supervisor:
         )
 
 
+def _too_many(policy: Policy) -> dict[str, object]:
+    return {
+        "failed": f"{policy.max_tasks} tasks are running, which is as many as may"
+        " (max_tasks): stop one first"
+    }
+
+
 class _Started(_Supervisor):
     """Starts the task itself."""
 
@@ -175,6 +201,7 @@ class _Started(_Supervisor):
         self._run: Run | None = None
         self._result: Result | None = None
         self._keyboard: Keyboard | None = None
+        self._host: socket.socket
         self._terminal: Terminal | None = None
 
     def stop(self) -> None:
@@ -185,58 +212,87 @@ class _Started(_Supervisor):
     def run(self, descriptors: list[int]) -> None:
         """Start the task, tell the host, and see to it until it has ended."""
         reply, *others = descriptors
+        self._host = socket.socket(fileno=reply)
+        self._host.setblocking(False)
+        if self._hear() == WITHDRAWN:
+            return
         try:
             answer = self._start(others)
         except SandboxUnavailable as error:
             answer = {"unavailable": str(error)}
         except OSError as error:
             answer = {"failed": f"the task has no place to live: {error}"}
-        with suppress(BrokenPipeError):  # the host has ended meanwhile, which is no concern of ours
-            os.write(reply, json.dumps(answer).encode())
-        os.close(reply)
-        if self._record is not None and self._directory is not None:
-            # To be told of a process that has just begun takes as long as all of the above.
-            if not self._is_done and (shell := look_up(self._shell)) is not None:
-                self._record = self._record._replace(shell=Mark.of(shell))
+        self._say(answer)
+        if self._record is None or self._directory is None:
+            return
+        self._loop.add_reader(reply, self._on_host)
+        # To be told of a process that has just begun takes as long as all of the above.
+        if not self._is_done and (shell := look_up(self._shell)) is not None:
+            self._record = self._record._replace(shell=Mark.of(shell))
+            with suppress(OSError):
                 record.write(self._directory, self._record)
-            self._loop.run_until(lambda: self._is_done)
+            record.reserve(self._directory, self._record)
+        self._loop.run_until(lambda: self._is_done)
+
+    def _say(self, answer: dict[str, object]) -> None:
+        with suppress(OSError):  # the host has ended meanwhile, which is no concern of ours
+            self._host.send(json.dumps(answer).encode() + b"\n")
+
+    def _hear(self) -> bytes | None:
+        """Return what the host says; empty if it has gone; None if it is silent."""
+        try:
+            return self._host.recv(1)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+
+    def _on_host(self) -> None:
+        """Stop what the host does not want any more; but if it was killed, go on."""
+        said = self._hear()
+        if said is not None:
+            self._loop.remove_reader(self._host.fileno())
+            self._host.close()
+        if said == WITHDRAWN:
+            self.stop()
 
     def _start(self, descriptors: list[int]) -> dict[str, object]:
         policy = self._policy
         if not self._shelf.has_room(policy):
-            return {
-                "failed": f"{policy.max_tasks} tasks are running, which is as many as may"
-                " (max_tasks): stop one first"
-            }
+            return _too_many(policy)
         task_id, draft = self._shelf.draft()
         try:
+            self._lock = record.take_lock(draft)
             path = self._shelf.path / task_id / OUTPUT
             log = self._take_log(os.open(draft / OUTPUT, OPEN_FLAGS, 0o600), path)
             begun = self._describe(task_id, time.time())
             request = self._request(draft, descriptors)
             self._run = Run(self._loop, request, self._on_result, self._on_crash, log=log)
+            child = reap.Child(NOBODY, self._run.run_id, now_ticks())
+            record.write(draft, begun.with_shell(Mark(NOBODY, 0), child))
+            self._shelf.note_start(task_id)
+            directory = self._shelf.publish(task_id, draft)
+            if self._shelf.running() > policy.max_tasks:  # others have begun at the same moment
+                return _too_many(policy)
+            # From here on it is a task, even if this process should be killed by what it starts.
+            self._say({"id": task_id})
             self._run.start()
             self._close_their_ends(request)
-            child = self._run.child
-            if child is None:
-                hint = None if self._result is None else self._result.hint
-                return {"failed": hint}
-            self._shell = child.pid
-            self._record = begun.with_shell(Mark(child.pid, 0), child)
-            record.write(draft, self._record)
-            self._shelf.note_start(task_id)
-            self._directory = self._shelf.publish(task_id, draft)
+            if self._run.child is None:
+                return {"failed": self._result.hint if self._result is not None else None}
+            self._shell = self._run.child.pid
+            self._record = begun.with_shell(Mark(self._shell, 0), self._run.child)
+            record.write(directory, self._record)
+            self._directory = directory
         except BaseException:
             self._abandon()
             raise
         finally:
             if self._directory is None:
-                shutil.rmtree(draft, ignore_errors=True)
-        if self._keyboard is not None:
-            self._keyboard.moved(self._directory / INPUT)
+                self._shelf.withdraw(task_id)
         if self._result is not None:
             self._finish(self._result)
-        return {"id": task_id}
+        return {"id": task_id, "pid": self._shell}
 
     def _abandon(self) -> None:
         """End what was started, but could not become a task."""
@@ -304,7 +360,8 @@ class _Started(_Supervisor):
     def _finish(self, result: Result) -> None:
         if self._keyboard is not None:
             self._keyboard.close()
-        reason = None if result.outcome is Outcome.CANCELLED else result.hint
+        is_over = result.outcome is Outcome.CANCELLED and not result.survivors
+        reason = None if is_over else result.hint
         end = self._end_of(_STATUS[result.outcome], reason, self._log.size if self._log else 0)
         usage = result.usage
         self._conclude(
@@ -335,8 +392,10 @@ class _Adopted(_Supervisor):
     def run(self, descriptors: list[int]) -> None:
         """See to the task until it has ended; then the host may reap its shell."""
         adopted = self._adopted
-        done, log_fd, *others = descriptors
-        pipe_fds, heirlooms = others[: len(adopted.masks)], others[len(adopted.masks) :]
+        sent: dict[str, list[int]] = {}
+        for what, fd in zip(adopted.sent, descriptors, strict=True):
+            sent.setdefault(what, []).append(fd)
+        (done,), (self._lock,), (log_fd,) = sent["done"], sent["lock"], sent["log"]
         # The host may have been killed before it could do so.
         draft = self._shelf.path / f".{adopted.task_id}"
         self._directory = directory = self._shelf.publish(adopted.task_id, draft)
@@ -345,24 +404,28 @@ class _Adopted(_Supervisor):
         shell = mark or Mark(adopted.child.pid, 0)
         begun = self._describe(adopted.task_id, adopted.started_at)
         self._record = begun.with_shell(shell, adopted.child)
-        record.write(directory, self._record)
+        with suppress(OSError):  # that of the host says nearly the same
+            record.write(directory, self._record)
+        record.reserve(directory, self._record)
         pipes = []
-        for fd, mask in zip(pipe_fds, adopted.masks, strict=True):
+        for fd, mask in zip(sent.get("pipe", ()), adopted.masks, strict=True):
             pipe = Pipe(fd, "stdout")
             pipe.mask = mask
             pipes.append(pipe)
         found = [mark.find() for mark in adopted.processes]
         self._takeover = takeover.Takeover(
             self._loop,
-            self._order.origin,
             adopted.child,
             [process for process in found if process is not None],
+            (adopted.told, next(iter(sent.get("told", ())), -1)),
             pipes,
             Capture(adopted.child.run_id, self._policy.output, log=log),
             self._on_outcome,
         )
+        with suppress(BrokenPipeError):  # the host has ended meanwhile
+            os.write(done, HELD)
         if adopted.estate is not None:
-            self._inherit(adopted.estate, *heirlooms)
+            self._inherit(adopted.estate, *sent["host"], *sent["listener"], *sent["sockets"])
         self._loop.run_until(lambda: self._is_done)
         os.close(done)
 
@@ -380,10 +443,16 @@ class _Adopted(_Supervisor):
             status = TaskStatus.STOPPED
         else:
             status = TaskStatus.SIGNALED if outcome.signal else TaskStatus.EXITED
-        reason = None
+        reasons = []
+        if outcome.left:
+            pids = ", ".join(str(process.pid) for process in outcome.left)
+            reasons.append(f"not even SIGKILL ended {pids}")
         if outcome.exit_code is None:
-            reason = "its exit code is not known: it was not a child of its supervisor"
-        end = self._end_of(status, reason, self._log.size if self._log else 0)
+            reasons.append("its exit code is not known: it was not a child of its supervisor")
+        if self._log is not None and self._log.error is not None:
+            reasons.append(f"the full output could not be saved: {self._log.error}")
+        size = self._log.size if self._log is not None else 0
+        end = self._end_of(status, "; ".join(reasons) or None, size)
         self._conclude(
             end._replace(
                 exit_code=outcome.exit_code,

@@ -8,20 +8,22 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from limpet.handover import Origin
 from limpet.loop import SelectorLoop
 from limpet.output.capture import Capture, Pipe
 from limpet.process import reap, table
 from limpet.process.table import NOBODY, Process
+from limpet.tasks.record import Mark
 
 _POLL_S = 0.25
 """How often to look where there are no pidfds."""
 _DRAIN_S = 0.1
 """How long output is awaited after the last process has ended: who holds the pipe is not ours."""
+_TRIES, _TRY_AGAIN_S = 5, 0.002
 _GET_INFO = 0xC040_FF0B
 _INFO_EXIT = 1 << 3
 _INFO = struct.Struct("=QQ11Ii")
@@ -34,6 +36,8 @@ class Outcome(NamedTuple):
     exit_code: int | None
     signal: str | None
     stopped_with: str | None
+    left: tuple[Process, ...]
+    """What outlived SIGKILL."""
 
 
 class Takeover:
@@ -42,32 +46,42 @@ class Takeover:
     def __init__(
         self,
         loop: SelectorLoop,
-        origin: Origin,
         child: reap.Child,
         processes: list[Process],
+        told: tuple[Mark | None, int],
         pipes: list[Pipe],
         capture: Capture,
         on_done: Callable[[Outcome], None],
     ) -> None:
+        """Begin.
+
+        Args:
+            loop: To wait on.
+            child: The shell that the run began with.
+            processes: Those that are alive.
+            told: The one whose exit code is that of the task, if there is one, and a pidfd of it.
+            pipes: What they write to.
+            capture: Where that goes.
+            on_done: Gets how it ended.
+        """
         self._loop = loop
-        self._origin = origin
         self._child = child
         self._pipes = pipes
         self._capture = capture
         self._on_done = on_done
         self._watched: dict[Process, int] = {}
-        self._told: Process | None = processes[0] if len(processes) == 1 else None
-        """The one whose exit code is that of the task: the shell, or the only survivor."""
-        if origin == "promoted" and processes:
-            self._told = processes[0]
+        self._told, self._told_fd = told
         self._status: int | None = None
         self._stopped_with: str | None = None
+        self._left: tuple[Process, ...] = ()
         self._kill: reap.KillOthers | None = None
         self._is_done = False
         for pipe in pipes:
             loop.add_reader(pipe.fd, self._on_readable, pipe)
         for process in processes:
             self._watch(process)
+        if self._told is not None and self._told.find() is None:
+            self._status = _reaped_status(self._told_fd)  # it has ended on the way here
         loop.call_later(0, self._look)
 
     # Output
@@ -106,8 +120,8 @@ class Takeover:
 
     def _on_exit(self, process: Process) -> None:
         pidfd = self._watched.pop(process)
-        if process == self._told:
-            self._status = _wait_status(process, pidfd)
+        if self._told is not None and self._told.pid == process.pid:
+            self._status = _wait_status(process, self._told_fd)
         if pidfd >= 0:
             self._loop.remove_reader(pidfd)
             os.close(pidfd)
@@ -130,8 +144,8 @@ class Takeover:
         The kernel gives no pid twice that is still the number of a group. So the group is the run's
         own while one of those that were handed over is alive, or the shell waits to be reaped.
         """
-        is_anchored = any(
-            table.is_same(process) for process in (*self._watched, self._told) if process
+        is_anchored = any(map(table.is_same, self._watched)) or (
+            self._told is not None and self._told.find() is not None
         )
         leader = self._child.pid if is_anchored else NOBODY
         found = table.members(leader, self._child.run_id, self._child.since_ticks)
@@ -145,7 +159,8 @@ class Takeover:
         if self._kill is not None or self._is_done:
             return
 
-        def on_done(_: list[Process]) -> None:
+        def on_done(left: list[Process]) -> None:
+            self._left = tuple(left)
             self._stopped_with = "SIGKILL" if kill.had_to_kill else "SIGTERM"
             for process in tuple(self._watched):
                 self._on_exit(process)
@@ -161,17 +176,27 @@ class Takeover:
                     pass
             self._close(pipe)
         code, name = (None, None) if self._status is None else reap.exit_of(self._status)
-        self._on_done(Outcome(code, name, self._stopped_with))
+        self._on_done(Outcome(code, name, self._stopped_with, self._left))
 
 
 def _wait_status(process: Process, pidfd: int) -> int | None:
     """Return how a process ended that is not ours: while it is a zombie, or from the kernel."""
-    status = table.zombie_status(process)
-    if status is None and pidfd >= 0:
-        buffer = bytearray(_INFO.pack(_INFO_EXIT, *[0] * 13))
-        with suppress(OSError):  # an older kernel, or it has not been reaped this very moment
-            fcntl.ioctl(pidfd, _GET_INFO, buffer)
-            mask, *_, code = _INFO.unpack(buffer)
-            if mask & _INFO_EXIT:
-                status = code
-    return status
+    for _ in range(_TRIES):
+        status = table.zombie_status(process)
+        if status is None:
+            status = _reaped_status(pidfd)
+        if status is not None:
+            return status
+        time.sleep(_TRY_AGAIN_S)  # it is being reaped this very moment
+    return None
+
+
+def _reaped_status(pidfd: int) -> int | None:
+    """Return how a process ended that was reaped already, if the kernel tells."""
+    buffer = bytearray(_INFO.pack(_INFO_EXIT, *[0] * 13))
+    try:
+        fcntl.ioctl(pidfd, _GET_INFO, buffer)
+    except (OSError, ValueError):  # an older kernel, or no pidfd at all
+        return None
+    mask, *_, status = _INFO.unpack(buffer)
+    return int(status) if mask & _INFO_EXIT else None

@@ -5,24 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from limpet.loop import Loop, SelectorLoop
+from limpet.loop import GuardedLoop, Loop, SelectorLoop
 from limpet.tasks import input as typing_
 from limpet.tasks import record
+from limpet.tasks.pattern import Pattern
 from limpet.tasks.reader import LIMIT_BYTES, Output, Reading
 from limpet.tasks.record import INPUT, OUTPUT, State, TaskStatus
 from limpet.tasks.screen import Screen, draw
 from limpet.tasks.shelf import Shelf
 from limpet.tasks.stop import Stopped, Stopping
-from limpet.tasks.wait import Until, Waited, Waiting, check_wait, conditions, pattern
+from limpet.tasks.wait import Until, Waited, Waiting, check_wait, conditions
 
 if TYPE_CHECKING:
     import asyncio
 
 _Value = TypeVar("_Value")
-_Begin = Callable[[Loop, Callable[[_Value], None]], object]
+_Begin = Callable[[Loop, Callable[[_Value], None]], "_Machine"]
 """Begins something on a loop that calls back once."""
+
+
+class _Machine(Protocol):
+    def close(self) -> None:
+        """Go on no more."""
 
 
 class Task:
@@ -122,7 +128,7 @@ class Task:
             if lines is not None:
                 return output.lines(*lines, limit)
             if search is not None:
-                return output.search(pattern(search), cursor or 0, context, limit)
+                return output.search(Pattern(search), cursor or 0, context, limit)
             return output.all(limit) if cursor is None else output.since(cursor, limit)
 
     def _open(self) -> Output:
@@ -209,8 +215,8 @@ class Task:
             frames.append(typing_.key_frame(key))
         if eof:
             frames.append(typing_.end_frame())
-        fifo = self._directory / INPUT
-        return lambda loop, on_done: typing_.Sending(loop, fifo, frames, on_done)
+        place = self._directory / INPUT
+        return lambda loop, on_done: typing_.Sending(loop, place, frames, on_done)
 
     async def resize(self, columns: int, rows: int) -> None:
         """Give its terminal another size.
@@ -220,11 +226,11 @@ class Task:
         """
         if self.state().record.input != "terminal":
             raise ValueError(f"{self.id} has no terminal: start it with pty=True")
-        frames = [typing_.size_frame(columns, rows)]
-        fifo = self._directory / INPUT
+        frames = [typing_.size_frame((columns, rows))]
+        place = self._directory / INPUT
 
-        def begin(loop: Loop, on_done: Callable[[Exception | None], None]) -> object:
-            return typing_.Sending(loop, fifo, frames, on_done)
+        def begin(loop: Loop, on_done: Callable[[Exception | None], None]) -> _Machine:
+            return typing_.Sending(loop, place, frames, on_done)
 
         _check_sent(await _on_asyncio(begin), self.id)
 
@@ -305,13 +311,15 @@ async def _on_asyncio(begin: _Begin[_Value]) -> _Value:
         if not done.done():
             done.set_result(value)
 
-    machine = begin(loop, on_done)
+    def on_error(error: Exception) -> None:
+        if not done.done():
+            done.set_exception(error)
+
+    machine = begin(GuardedLoop(loop, on_error), on_done)
     try:
         return await done
     finally:
-        close = getattr(machine, "close", None)
-        if close is not None:
-            close()
+        machine.close()
 
 
 def _on_selector(begin: _Begin[_Value]) -> _Value:
@@ -322,7 +330,5 @@ def _on_selector(begin: _Begin[_Value]) -> _Value:
     try:
         loop.run_until(lambda: bool(done))
     finally:
-        close = getattr(machine, "close", None)
-        if close is not None:
-            close()
+        machine.close()
     return done[0]

@@ -13,6 +13,7 @@ from limpet.loop import Loop, Timer
 from limpet.process.sockets import listens
 from limpet.tasks import record
 from limpet.tasks.family import family
+from limpet.tasks.pattern import Pattern
 from limpet.tasks.reader import LIMIT_BYTES, Output
 from limpet.tasks.record import OUTPUT, State, TaskStatus
 from limpet.tasks.watch import Watch
@@ -32,7 +33,7 @@ Until = str | re.Pattern[str]
 class Conditions(NamedTuple):
     """What to wait for, whichever comes first; the end of a task always counts."""
 
-    patterns: tuple[re.Pattern[str], ...]
+    patterns: tuple[Pattern, ...]
     quiet_s: float | None
     ports: tuple[int, ...]
 
@@ -62,17 +63,17 @@ def conditions(until: Until | Iterable[Until]) -> Conditions:
         ValueError: It is not one of the forms, or not a regular expression.
     """
     given = [until] if isinstance(until, str | re.Pattern) else list(until)
-    patterns: list[re.Pattern[str]] = []
+    patterns: list[Pattern] = []
     quiets: list[float] = []
     ports: list[int] = []
     for one in given:
         if isinstance(one, re.Pattern):
-            patterns.append(one)
+            patterns.append(Pattern(one))
             continue
         if not isinstance(one, str):
             raise TypeError(f"until is {_FORMS}, or a pattern, not {one!r}")
         if len(one) > 2 and one.startswith("/") and one.endswith("/"):
-            patterns.append(pattern(one[1:-1]))
+            patterns.append(Pattern(one[1:-1]))
         elif one.startswith("quiet:"):
             quiets.append(_number(one))
         elif one.startswith("port:"):
@@ -80,14 +81,6 @@ def conditions(until: Until | Iterable[Until]) -> Conditions:
         elif one != "exit":
             raise ValueError(f"until is {_FORMS}, not {one!r}")
     return Conditions(tuple(patterns), min(quiets, default=None), tuple(ports))
-
-
-def pattern(text: str | re.Pattern[str]) -> re.Pattern[str]:
-    """Return a regular expression; ValueError if it is none."""
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {text!r}: {error}") from None
 
 
 def _number(one: str) -> float:
@@ -121,10 +114,15 @@ def check_wait(timeout_s: float | None) -> float:
 class _Watched:
     """One task that is waited for."""
 
-    def __init__(self, directory: Path, cursor: int | None, now: float) -> None:
+    def __init__(
+        self, directory: Path, cursor: int | None, now: float, patterns: tuple[Pattern, ...]
+    ) -> None:
         self.directory = directory
         self.cursor = cursor or 0
-        self.scanned = self.cursor
+        self.scanned = dict.fromkeys(patterns, self.cursor)
+        """How far each was looked for."""
+        self.is_behind = False
+        """True if there is more to look through."""
         self.size = -1
         self.grew_at = now
 
@@ -154,9 +152,12 @@ class Waiting:
         self._until = until
         self._on_done = on_done
         self._deadline = now + timeout_s
-        self._tasks = [_Watched(directory, cursor, now) for directory, cursor in tasks]
+        self._tasks = [
+            _Watched(directory, cursor, now, until.patterns) for directory, cursor in tasks
+        ]
         self._is_done = False
         self._timer: Timer | None = None
+        self._has_looked = False
         self._watch = Watch(loop, [task.directory for task in self._tasks], self._look)
 
     def _look(self) -> None:
@@ -164,13 +165,14 @@ class Waiting:
             return
         now = time.monotonic()
         try:
+            if now >= self._deadline and self._has_looked:
+                self._finish(self._waited(self._tasks[0], "timeout"))
+                return
+            self._has_looked = True
             for task in self._tasks:
                 if (waited := self._met(task, now)) is not None:
                     self._finish(waited)
                     return
-            if now >= self._deadline:
-                self._finish(self._waited(self._tasks[0], "timeout"))
-                return
         except OSError as error:
             self._finish(error)
             return
@@ -179,6 +181,8 @@ class Waiting:
         self._timer = self._loop.call_later(self._next_look_s(now), self._look)
 
     def _next_look_s(self, now: float) -> float:
+        if any(task.is_behind for task in self._tasks):
+            return 0.0
         times = [self._deadline - now, _LOST_S]
         if self._until.ports:
             times.append(_PORT_S)
@@ -193,13 +197,10 @@ class Waiting:
             has_ended = _note_end(output, state)
             if output.size != task.size:
                 task.size, task.grew_at = output.size, now
-            for pattern in self._until.patterns:
-                line, scanned = output.find(pattern, task.scanned)
-                if line is not None:
-                    return _waited(task, state, output, "regex", line)
-            if self._until.patterns:
-                task.scanned = scanned
-            if has_ended:
+            line = _find(task, output)
+            if line is not None:
+                return _waited(task, state, output, "regex", line)
+            if has_ended and not task.is_behind:
                 return _waited(task, state, output, "exit", None)
             if self._until.quiet_s is not None and now - task.grew_at >= self._until.quiet_s:
                 return _waited(task, state, output, "quiet", None)
@@ -224,6 +225,18 @@ class Waiting:
         self._watch.close()
         if self._timer is not None:
             self._timer.cancel()
+
+
+def _find(task: _Watched, output: Output) -> str | None:
+    """Look for a line that matches, a part of the output at a time; return it."""
+    task.is_behind = False
+    for pattern, scanned in task.scanned.items():
+        found = output.find(pattern, scanned)
+        if found.line is not None:
+            return found.line
+        task.scanned[pattern] = found.cursor
+        task.is_behind = task.is_behind or found.more
+    return None
 
 
 def _note_end(output: Output, state: State) -> bool:
