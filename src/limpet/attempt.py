@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from limpet.safety.guard import Guard
+    from limpet.tasks.task import Task
     from limpet.verdict import Verdict
 
 CANCEL_POLL_S = 0.05
@@ -233,6 +234,7 @@ class Attempt:
                     await done
                 except asyncio.CancelledError:
                     continue
+            await _stop_promoted(ended[0])
             # No subclass: asyncio.timeout() takes nothing but this very class for its own doing.
             error.result = ended[0]  # type: ignore[attr-defined]
             raise
@@ -292,6 +294,8 @@ class Attempt:
                 while not ended:
                     with suppress(KeyboardInterrupt):
                         loop.run_until(lambda: bool(ended))
+                if (task := _promoted(ended[0])) is not None:
+                    task.stop_sync()
                 raise
             finally:
                 if stop_watching is not None:
@@ -307,6 +311,28 @@ def _result(ended: list[Result | Exception]) -> Result:
             return result
         case error:
             raise error
+
+
+def _promoted(ended: Result | Exception) -> Task | None:
+    """Return the task that a call has become, if it has, at the very moment it was cancelled."""
+    if not isinstance(ended, Result) or ended.outcome is not Outcome.BACKGROUNDED:
+        return None
+    from limpet.tasks.shelf import Shelf
+    from limpet.tasks.task import Task
+
+    return Task(Shelf.of_this_user(), ended.task_id or "")
+
+
+async def _stop_promoted(ended: Result | Exception) -> None:
+    import asyncio
+
+    task = _promoted(ended)
+    if task is None:
+        return
+    stopping = asyncio.ensure_future(task.stop())
+    while not stopping.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([stopping])
 
 
 def workspace_of(ctx: ToolContext | None) -> str:

@@ -119,7 +119,8 @@ def _confinement(request: Request) -> Confinement | None:
     from limpet.sandbox.confine import Confinement  # ctypes and more, for those who want it
 
     try:
-        return Confinement(policy, request.workspace, request.inherited)
+        terminal = None if request.terminal is None else os.ttyname(request.terminal.theirs)
+        return Confinement(policy, request.workspace, request.inherited, terminal)
     except ValueError as error:
         raise CannotStart(str(error)) from None
 

@@ -27,13 +27,20 @@ MARKER = b"LIMPET_SANDBOX"
 class Confinement:
     """What one run is started in."""
 
-    def __init__(self, policy: Policy, workspace: str, inherited: Mapping[bytes, bytes]) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        workspace: str,
+        inherited: Mapping[bytes, bytes],
+        terminal: str | None = None,
+    ) -> None:
         """Get everything ready that can fail.
 
         Args:
             policy: Of the run.
             workspace: The conversation's own directory, wherever it has moved to since.
             inherited: The host's environment, which names its temporary directory.
+            terminal: The path of the terminal that it is given.
 
         Raises:
             SandboxUnavailable: The kernel cannot do what the policy asks for.
@@ -49,7 +56,7 @@ class Confinement:
         if self._sandbox.mode == "off":
             return
         self._check_available()
-        self._plan = self._make_plan(workspace, inherited)
+        self._plan = self._make_plan(workspace, inherited)._replace(terminal=terminal)
         try:
             self._jail = jail.enter(self._plan)
         except OSError as error:
@@ -111,6 +118,14 @@ class Confinement:
     def estate(self) -> tuple[Estate, tuple[int, int]] | None:
         """Return what a supervisor needs to go on with what this program does for the run."""
         return None if self._jail is None else self._jail.estate()
+
+    @property
+    def temp(self) -> tuple[str, int] | None:
+        """The temporary directory that is its own, and what is open as long as it is used."""
+        jail = self._jail
+        if jail is None or jail.temp_directory is None or jail.temp_lock is None:
+            return None
+        return jail.temp_directory, jail.temp_lock
 
     def leave(self) -> None:
         """Note that the run has ended, or that it never began."""

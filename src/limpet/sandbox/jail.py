@@ -12,6 +12,7 @@ from __future__ import annotations
 import _thread
 import atexit
 import errno
+import fcntl
 import os
 import queue
 import tempfile
@@ -79,12 +80,17 @@ class Jail:
         self._listener: int | None = None
         self._sockets: Sockets | None = None
         self.temp_directory: str | None = None
+        self.temp_lock: int | None = None
+        """Open as long as the directory is in use, here or by who has got it."""
         self.cache_directory = ""
         try:
             if plan.sandbox.mode == "workspace" and plan.sandbox.temp == "private":
                 self.temp_directory = tempfile.mkdtemp(prefix="limpet-")
                 os.mkdir(os.path.join(self.temp_directory, "shm"), 0o700)  # noqa: PTH102 -- a string
-                self._opened.callback(_remove, self.temp_directory)
+                self._opened.callback(remove_unused, self.temp_directory)
+                self.temp_lock = os.open(self.temp_directory, os.O_RDONLY | os.O_CLOEXEC)
+                fcntl.flock(self.temp_lock, fcntl.LOCK_SH)
+                self._opened.callback(os.close, self.temp_lock)
             if plan.sandbox.mode == "workspace":
                 self.cache_directory = self._place_for_a_cache()
             if plan.processes is not None:
@@ -109,7 +115,8 @@ class Jail:
         on_disk = [root.path for root in self._plan.roots if root.path != _SHARED_MEMORY]
         place = self.temp_directory or (on_disk or ["/"])[-1]
         path = os.path.join(place, f"limpet-cache-{os.urandom(8).hex()}")
-        self._opened.callback(_remove, path)
+        if self.temp_directory is None:
+            self._opened.callback(_remove, path)
         return path
 
     def _start(self) -> None:
@@ -224,6 +231,21 @@ class Jail:
         self._jobs.put(None)
         self._thread.join(_END_S)
         self._opened.close()
+
+
+def remove_unused(path: str) -> None:
+    """Remove a temporary directory, unless a task goes on in it, whose supervisor will do so."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return
+    finally:
+        os.close(fd)
+    _remove(path)
 
 
 def _remove(path: str) -> None:

@@ -61,6 +61,8 @@ class Plan(NamedTuple):
     """Those entries."""
     mounts: int
     """Which state of the mount table it is of."""
+    terminal: str | None = None
+    """The terminal that its one command is given."""
 
     @property
     def own_view(self) -> bool:
@@ -76,6 +78,10 @@ class Plan(NamedTuple):
             # The kernel finds the terminals beside the file that was opened: the view's own.
             rights = on_devices | landlock.IOCTL_DEV
             devices += [landlock.Rule(path, rights) for path in ("/dev/ptmx", "/dev/pts")]
+        if self.terminal is not None:
+            rights = on_devices | landlock.IOCTL_DEV
+            own = [] if self.own_view else [self.terminal]
+            devices += [landlock.Rule(path, rights) for path in ("/dev/tty", *own)]
         if not self.opened:
             return devices + [_rule(root, everything) for root in self.roots]
         rules = devices + [landlock.Rule(path, landlock.READ) for path in self.readable]

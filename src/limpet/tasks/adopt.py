@@ -94,6 +94,10 @@ class _Escort(threading.Thread):
                 self.keep("told", os.pidfd_open(self._told.pid))
         if launched.prelude is not None and launched.prelude.reader is not None:
             self.keep("report", os.dup(launched.prelude.reader))
+        temp = None
+        if launched.confinement is not None and (own := launched.confinement.temp):
+            temp, lock = own
+            self.keep("temp", os.dup(lock))
         if launched.confinement is not None and (found := launched.confinement.estate()):
             estate, (listener, sockets) = found
             self.keep("host", os.pidfd_open(os.getpid()))
@@ -116,6 +120,7 @@ class _Escort(threading.Thread):
                 sent=("done", *(what for what, _ in self._kept)),
                 masks=tuple(pipe.mask for pipe in handover.pipes),
                 estate=estate,
+                temp=temp,
             ),
         )
         return self._order

@@ -33,6 +33,9 @@ _ANSWER_BYTES = 4096
 SEND_S = 5.0
 """How long to wait for a task that takes no more."""
 _LARGEST_SIDE = 1000
+_VISITORS_AT_MOST, _REST_S = 32, 0.1
+_SILENCE_S = 30.0
+"""Who says nothing for so long is shown out."""
 
 KEYS = {
     "enter": b"\r",
@@ -254,13 +257,32 @@ class Keyboard:
         path.chmod(0o600)
         self._socket.listen(64)
         os.set_blocking(target, False)
-        loop.add_reader(self._socket.fileno(), self._on_visit)
+        self._listen()
+
+    def _listen(self) -> None:
+        if self._socket.fileno() >= 0:
+            self._loop.add_reader(self._socket.fileno(), self._on_visit)
 
     def _on_visit(self) -> None:
-        with suppress(OSError):
+        try:
             connection, _ = self._socket.accept()
-            connection.setblocking(False)
-            self._visitors.add(_Visitor(self._loop, connection, self._take, self._visitors.discard))
+        except BlockingIOError:
+            return
+        except OSError:  # no descriptor left
+            self._rest()
+            return
+        connection.setblocking(False)
+        self._visitors.add(_Visitor(self._loop, connection, self._take, self._on_leave))
+        if len(self._visitors) >= _VISITORS_AT_MOST:
+            self._rest()
+
+    def _rest(self) -> None:
+        """Let nobody in for a while."""
+        self._loop.remove_reader(self._socket.fileno())
+        self._loop.call_later(_REST_S, self._listen)
+
+    def _on_leave(self, visitor: _Visitor) -> None:
+        self._visitors.discard(visitor)
 
     @property
     def is_full(self) -> bool:
@@ -342,18 +364,21 @@ class _Visitor:
         self._received = bytearray()
         self._is_open = True
         self._is_paused = True
+        self._silence = Timers(loop)
         self.resume()
 
     def pause(self) -> None:
         """Take no more for now."""
         if self._is_open and not self._is_paused:
             self._is_paused = True
+            self._silence.drop_all()
             self._loop.remove_reader(self._connection.fileno())
 
     def resume(self) -> None:
         """Take more."""
         if self._is_open and self._is_paused:
             self._is_paused = False
+            self._silence.set("end", _SILENCE_S, self.close)
             self._loop.add_reader(self._connection.fileno(), self._on_readable)
 
     def _on_readable(self) -> None:
@@ -367,6 +392,7 @@ class _Visitor:
                 self.close()
                 return
             self._received += data
+            self._silence.set("end", _SILENCE_S, self.close)
             self._hear(is_all=not data)
 
     def _hear(self, *, is_all: bool) -> None:
@@ -400,5 +426,6 @@ class _Visitor:
         if self._is_open:
             self.pause()
             self._is_open = False
+            self._silence.drop_all()
             self._connection.close()
             self._on_end(self)

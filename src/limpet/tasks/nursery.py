@@ -18,7 +18,7 @@ from contextlib import ExitStack, suppress
 from limpet.process import env, spawn
 from limpet.process.prelude import AnonymousFile
 from limpet.process.reap import reap_soon
-from limpet.tasks.order import Order, pack
+from limpet.tasks.order import Order, pack, pack_environment
 
 MESSAGE = b"o"
 MOST_DESCRIPTORS = 16
@@ -47,18 +47,26 @@ class _Nursery:
                 self.pid = spawn.start(
                     python,
                     [os.fsencode(python), b"-I", b"-S", b"-c", boot.encode()],
-                    # It is not a part of whatever run this program itself belongs to.
                     environment=[
                         b"%b=%b" % (name, value)
                         for name, value in env.host_environment().items()
-                        if name != env.MARKER
+                        if name in _NEEDED or name.startswith(b"LC_")
                     ],
                     cwd="/",
                     stdin=theirs.fileno(),
                     stdout=null.fileno(),
                     stderr=null.fileno(),
                 )
+            # What most tasks will have, so that it need not be taken over for each.
+            self.send(AnonymousFile(pack_environment(env.host_environment()), inherited=True), ())
             on_failure.pop_all()
+
+    def send(self, letter: AnonymousFile, descriptors: Sequence[int]) -> None:
+        """Send a letter, and what it needs."""
+        try:
+            socket.send_fds(self.socket, [MESSAGE], [letter.rewound(), *descriptors])
+        finally:
+            letter.close()
 
     def close(self) -> None:
         """Have it end, when it has taken the orders that are on their way."""
@@ -80,6 +88,10 @@ def _python() -> str:
     return sys.executable
 
 
+_NEEDED = frozenset([b"PATH", b"LANG", b"LD_LIBRARY_PATH"])
+"""What Python needs to start. All else is sent: what stands in the environment that a process has
+begun with, other processes of the user can read as long as it lives."""
+
 _lock = threading.Lock()
 _nursery: _Nursery | None = None
 
@@ -92,20 +104,13 @@ def send(order: Order, descriptors: Sequence[int]) -> None:
     """
     policy = order.request.policy
     jails = order.adopted is None and (policy.sandbox.mode != "off" or policy.limits is not None)
-    letter = AnonymousFile(pack(order), inherited=True)
-    try:
-        with _lock:
-            try:
-                _send(_find(jails=jails), letter, descriptors)
-            except (BrokenPipeError, ConnectionResetError):  # somebody has killed it
-                _drop()
-                _send(_find(jails=jails), letter, descriptors)
-    finally:
-        letter.close()
-
-
-def _send(nursery: _Nursery, letter: AnonymousFile, descriptors: Sequence[int]) -> None:
-    socket.send_fds(nursery.socket, [MESSAGE], [letter.rewound(), *descriptors])
+    packed = pack(order)
+    with _lock:
+        try:
+            _find(jails=jails).send(AnonymousFile(packed, inherited=True), descriptors)
+        except (BrokenPipeError, ConnectionResetError):  # somebody has killed it
+            _drop()
+            _find(jails=jails).send(AnonymousFile(packed, inherited=True), descriptors)
 
 
 def _find(*, jails: bool) -> _Nursery:
@@ -125,7 +130,9 @@ _INHERITED = re.compile(rb"^(?:Umask|SigIgn|[UG]id|Groups|Cap\w+|NoNewPrivs|Secc
 def _circumstances() -> tuple[object, ...]:
     """Return what a child inherits from this program, and what may have changed since."""
     found: list[object] = [os.getresuid(), os.getresgid()]
-    for name, wanted in (("status", _INHERITED), ("limits", None)):
+    with suppress(OSError, AttributeError):
+        found += [os.getpriority(os.PRIO_PROCESS, 0), os.sched_getaffinity(0)]
+    for name, wanted in (("status", _INHERITED), ("limits", None), ("cgroup", None)):
         with suppress(OSError), open(f"/proc/self/{name}", "rb") as file:
             text = file.read()
             found.append(text if wanted is None else wanted.findall(text))

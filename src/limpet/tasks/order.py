@@ -43,6 +43,8 @@ class Adopted(NamedTuple):
     """Of each pipe, with what they hold back."""
     estate: Estate | None = None
     """What the host does for a jail, to be done by the supervisor when the host has ended."""
+    temp: str | None = None
+    """The jail's own temporary directory, to be removed by the last who uses it."""
 
 
 class Order(NamedTuple):
@@ -94,18 +96,32 @@ def describe(order: Order, task_id: str, started_at: float, supervisor: Mark) ->
 def pack(order: Order) -> bytes:
     """Return an order as bytes, less what only the host itself can use."""
     request = order.request
-    # A task is not a part of whatever run this program itself belongs to.
-    environment = {k: v for k, v in order.environment.items() if k != MARKER}
+    environment = _unmarked(order.environment)
     is_same = request.inherited is order.environment
     request = request._replace(
         policy=_plain(request.policy),
-        inherited=environment
-        if is_same
-        else {k: v for k, v in request.inherited.items() if k != MARKER},
+        inherited=environment if is_same else _unmarked(request.inherited),
         env=None if request.env is None else dict(request.env),
         verdict=None,
     )
     return pickle.dumps(order._replace(request=request, environment=environment))
+
+
+def pack_environment(environment: Mapping[bytes, bytes]) -> bytes:
+    """Return an environment as bytes."""
+    return pickle.dumps(_unmarked(environment))
+
+
+def unpack_environment(data: bytes) -> dict[bytes, bytes]:
+    """Return the environment of a host."""
+    environment = pickle.loads(data)  # noqa: S301 -- see `unpack`
+    assert isinstance(environment, dict)  # noqa: S101 -- for the type checker
+    return environment
+
+
+def _unmarked(environment: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return an environment for a task: it is not a part of whatever run the host belongs to."""
+    return {name: value for name, value in environment.items() if name != MARKER}
 
 
 def unpack(data: bytes) -> Order:

@@ -156,14 +156,20 @@ def _known(values: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
     return {name: values[name] for name in fields if name in values}
 
 
-def write(directory: Path, record: Record) -> None:
+def write(directory: Path, record: Record, *, by_other: bool = False) -> None:
     """Write a record; whoever reads sees the old one or the new one.
+
+    Args:
+        directory: Of the task.
+        record: The new one.
+        by_other: Whether this is not the task's supervisor: of them there may be several.
 
     Raises:
         OSError: It could not be written; the old one is still there.
     """
     data = encode(record)
-    fd = os.open(directory / _DRAFT, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    draft = directory / (f"{_DRAFT}-{os.urandom(4).hex()}" if by_other else _DRAFT)
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         os.fchmod(fd, 0o600)
         rest = memoryview(data)
@@ -172,7 +178,7 @@ def write(directory: Path, record: Record) -> None:
         os.ftruncate(fd, len(data))
     finally:
         os.close(fd)
-    (directory / _DRAFT).replace(directory / RECORD)
+    draft.replace(directory / RECORD)
 
 
 def reserve(directory: Path, record: Record) -> None:

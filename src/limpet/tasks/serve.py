@@ -19,7 +19,7 @@ from limpet.policy import Policy
 from limpet.process import env, kernel, reap, spawn, table
 from limpet.tasks import record
 from limpet.tasks.nursery import MOST_DESCRIPTORS
-from limpet.tasks.order import Order, describe, pack, unpack
+from limpet.tasks.order import Order, describe, pack, unpack, unpack_environment
 from limpet.tasks.record import Mark
 from limpet.tasks.supervisor import supervise
 
@@ -42,6 +42,11 @@ def serve(*, jails: bool) -> None:
     signal.signal(signal.SIGINT, lambda *_: None)  # ignored, commands would have to ignore it too
     orders = socket.socket(fileno=os.dup(0))
     _point_to_nothing(0)
+    message, descriptors, _, _ = socket.recv_fds(orders, 1, MOST_DESCRIPTORS)
+    if not message:
+        return
+    with open(descriptors[0], "rb") as file:
+        env.become(unpack_environment(file.read()))
     gc.freeze()  # so that a collection does not copy every page of it
     ready = select.poll()
     for _ in range(_READY):

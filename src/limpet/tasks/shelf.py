@@ -190,10 +190,12 @@ class Shelf:
             return False
         # At once, so that nobody sees half of it.
         grave = directory.with_name(f".{directory.name}")
-        with suppress(OSError):
+        try:
             directory.rename(grave)
+        except OSError:
+            return False  # another program was faster
         self.withdraw(directory.name)
-        return not directory.exists()
+        return True
 
     def sweep(self, policy: Policy) -> None:
         """Remove what the policy does not keep, at most once a minute."""

@@ -124,7 +124,7 @@ class Stopping:
                 last_line="",
                 stopped_with=with_what,
             )
-            record.write(self._directory, lost._replace(end=end))
+            record.write(self._directory, lost._replace(end=end), by_other=True)
             self._shelf.note_end(lost.id)
             self._finish(what)
 

@@ -116,6 +116,7 @@ class _Supervisor:
         policy = self._policy.output
         # Room for what the file says of its cap, and of the end.
         room = max(policy.spill_bytes - _ROOM_FOR_NOTES, policy.spill_bytes // 2)
+        said = f"{room} bytes"
         self._log = CappedFile(
             fd,
             path,
@@ -123,7 +124,8 @@ class _Supervisor:
             self._shelf,
             measure_after=_MEASURE_AFTER,
             last_words=lambda cap: (
-                f"\n[limpet: the output has reached its cap of {cap}; what follows is not kept]\n"
+                "\n[limpet: the output has reached its cap of"
+                f" {cap.replace(said, f'{policy.spill_bytes} bytes')}; what follows is not kept]\n"
             ).encode(),
         )
         self._notes = os.dup(fd)
@@ -428,6 +430,11 @@ class _Adopted(_Supervisor):
             self._inherit(adopted.estate, *sent["host"], *sent["listener"], *sent["sockets"])
         self._loop.run_until(lambda: self._is_done)
         os.close(done)
+        if adopted.temp is not None:
+            from limpet.sandbox.jail import remove_unused
+
+            os.close(*sent["temp"])
+            remove_unused(adopted.temp)
 
     def _inherit(self, estate: Estate, host: int, listener: int, sockets: int) -> None:
         """When the host has ended, do what it did for the jail."""
