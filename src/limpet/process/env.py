@@ -62,7 +62,7 @@ def host_environment() -> Mapping[bytes, bytes]:
 
 def become(environment: Mapping[bytes, bytes]) -> None:
     """Take over the environment of another program."""
-    if environment == host_environment():
+    if environment is host_environment():
         return
     os.environb.clear()
     os.environb.update(environment)

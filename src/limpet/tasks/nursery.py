@@ -58,7 +58,8 @@ class _Nursery:
                     stderr=null.fileno(),
                 )
             # What most tasks will have, so that it need not be taken over for each.
-            self.send(AnonymousFile(pack_environment(env.host_environment()), inherited=True), ())
+            self.known, packed = pack_environment(env.host_environment())
+            self.send(AnonymousFile(packed, inherited=True), ())
             on_failure.pop_all()
 
     def send(self, letter: AnonymousFile, descriptors: Sequence[int]) -> None:
@@ -104,13 +105,16 @@ def send(order: Order, descriptors: Sequence[int]) -> None:
     """
     policy = order.request.policy
     jails = order.adopted is None and (policy.sandbox.mode != "off" or policy.limits is not None)
-    packed = pack(order)
     with _lock:
         try:
-            _find(jails=jails).send(AnonymousFile(packed, inherited=True), descriptors)
+            _send(_find(jails=jails), order, descriptors)
         except (BrokenPipeError, ConnectionResetError):  # somebody has killed it
             _drop()
-            _find(jails=jails).send(AnonymousFile(packed, inherited=True), descriptors)
+            _send(_find(jails=jails), order, descriptors)
+
+
+def _send(nursery: _Nursery, order: Order, descriptors: Sequence[int]) -> None:
+    nursery.send(AnonymousFile(pack(order, nursery.known), inherited=True), descriptors)
 
 
 def _find(*, jails: bool) -> _Nursery:

@@ -93,23 +93,37 @@ def describe(order: Order, task_id: str, started_at: float, supervisor: Mark) ->
     )
 
 
-def pack(order: Order) -> bytes:
-    """Return an order as bytes, less what only the host itself can use."""
+def pack(order: Order, known: Mapping[bytes, bytes]) -> bytes:
+    """Return an order as bytes, less what only the host itself can use.
+
+    Args:
+        order: To be sent.
+        known: The environment that a supervisor has already, which need not be sent again.
+    """
     request = order.request
-    environment = _unmarked(order.environment)
-    is_same = request.inherited is order.environment
     request = request._replace(
         policy=_plain(request.policy),
-        inherited=environment if is_same else _unmarked(request.inherited),
+        inherited=_unknown(request.inherited, known),
         env=None if request.env is None else dict(request.env),
         verdict=None,
     )
-    return pickle.dumps(order._replace(request=request, environment=environment))
+    return pickle.dumps(
+        order._replace(request=request, environment=_unknown(order.environment, known))
+    )
 
 
-def pack_environment(environment: Mapping[bytes, bytes]) -> bytes:
-    """Return an environment as bytes."""
-    return pickle.dumps(_unmarked(environment))
+def _unknown(
+    environment: Mapping[bytes, bytes], known: Mapping[bytes, bytes]
+) -> dict[bytes, bytes]:
+    """Return an environment as it is sent: empty if it is known."""
+    unmarked = _unmarked(environment)
+    return {} if unmarked == known else unmarked
+
+
+def pack_environment(environment: Mapping[bytes, bytes]) -> tuple[dict[bytes, bytes], bytes]:
+    """Return the environment that supervisors are to know, and the same as bytes."""
+    known = _unmarked(environment)
+    return known, pickle.dumps(known)
 
 
 def unpack_environment(data: bytes) -> dict[bytes, bytes]:
@@ -124,11 +138,14 @@ def _unmarked(environment: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
     return {name: value for name, value in environment.items() if name != MARKER}
 
 
-def unpack(data: bytes) -> Order:
+def unpack(data: bytes, known: Mapping[bytes, bytes]) -> Order:
     """Return the order of a host, which has started us, and is as trusted as we are."""
     order = pickle.loads(data)  # noqa: S301 -- see above
     assert isinstance(order, Order)  # noqa: S101 -- for the type checker
-    return order
+    request = order.request
+    if not request.inherited:
+        request = request._replace(inherited=known)
+    return order._replace(request=request, environment=order.environment or known)
 
 
 def _plain(policy: Policy) -> Policy:

@@ -8,7 +8,6 @@ import select
 import signal
 import socket
 import sys
-import time
 from contextlib import suppress
 
 import limpet.hint  # noqa: F401 -- so that not every supervisor has to load it
@@ -16,15 +15,17 @@ from limpet.launch import Request
 from limpet.loop import SelectorLoop
 from limpet.output.capture import Capture, Pipe
 from limpet.policy import Policy
-from limpet.process import env, kernel, reap, spawn, table
+from limpet.process import env, kernel, spawn
 from limpet.tasks import record
 from limpet.tasks.nursery import MOST_DESCRIPTORS
-from limpet.tasks.order import Order, describe, pack, unpack, unpack_environment
-from limpet.tasks.record import Mark
-from limpet.tasks.supervisor import supervise
+from limpet.tasks.order import Order, pack, unpack, unpack_environment
+from limpet.tasks.supervisor import Groundwork, rehearse, supervise
 
 _READY = 2
 """How many supervisors wait for a task: to fork one takes a part of a task's own start."""
+_REHEARSALS = 8
+"""So often must a function be called before Python leaves its code as it is."""
+_DEATHS_AT_MOST = 3
 _NO_MORE = b"-"
 _BECOME_REAPER, _SET_NAME = 36, 15
 
@@ -47,16 +48,22 @@ def serve(*, jails: bool) -> None:
         return
     with open(descriptors[0], "rb") as file:
         env.become(unpack_environment(file.read()))
+    groundwork = Groundwork(SelectorLoop(), orders.fileno())
+    for _ in range(_REHEARSALS):
+        _rehearse(groundwork)
     gc.freeze()  # so that a collection does not copy every page of it
     ready = select.poll()
     for _ in range(_READY):
         ready.register(_wait_for_order(orders))
+    deaths = 0
     while True:
         for fd, _ in ready.poll():
             said = os.read(fd, 1)
             ready.unregister(fd)
             os.close(fd)
-            if said == _NO_MORE:
+            deaths = 0 if said else deaths + 1
+            # Those that die before they have an order would be forked for ever.
+            if said == _NO_MORE or deaths > _DEATHS_AT_MOST:
                 return
             ready.register(_wait_for_order(orders))
 
@@ -69,7 +76,8 @@ def _wait_for_order(orders: socket.socket) -> int:
         return read_end
     os.close(read_end)
     _be_alone()
-    _rehearse()
+    groundwork = Groundwork.lay()
+    _rehearse(groundwork)
     message, descriptors, _, _ = socket.recv_fds(orders, 1, MOST_DESCRIPTORS)
     orders.close()
     with suppress(BrokenPipeError):  # the nursery is gone, but this order is to be carried out
@@ -78,26 +86,22 @@ def _wait_for_order(orders: socket.socket) -> int:
     if message:
         letter, *others = descriptors
         with open(letter, "rb") as file:
-            order = unpack(file.read())
-        supervise(order, others)
+            order = unpack(file.read(), env.host_environment())
+        supervise(order, others, groundwork)
     sys.exit()
 
 
-def _rehearse() -> None:
-    """Do once what a start does, to no effect: then no memory has to be copied when it counts."""
+def _rehearse(groundwork: Groundwork) -> None:
+    """Do what a start does, to no effect: then less memory has to be copied when it counts."""
     environment = env.host_environment()
     request = Request(":", "/", "/", 1.0, Policy(), environment)
-    order = unpack(pack(Order("/", environment, request, None, "started", None, 0)))
-    child = reap.Child(0, "0" * 16, 0)
-    env.build(order.request.policy.environment, order.environment, {}, child.run_id, "/")
+    order = Order("/", environment, request, None, "started", None, 0)
+    order = unpack(pack(order, environment), environment)
+    rehearse(order, groundwork)
     spawn.find_program("bash")
-    mark = Mark(0, 0)
-    begun = describe(order, "bash-000000", time.time(), mark)
-    record.encode(begun.with_shell(mark, child))
-    table.members_after_exit(os.getpid(), child.run_id, table.now_ticks(), 0, ())
     read_end, write_end = os.pipe()
-    loop, pipe = SelectorLoop(), Pipe(read_end, "stdout")
-    loop.add_reader(pipe.fd, Capture(child.run_id, order.request.policy.output).read, pipe)
+    loop, pipe = groundwork.loop, Pipe(read_end, "stdout")
+    loop.add_reader(pipe.fd, Capture("", order.request.policy.output).read, pipe)
     os.write(write_end, b"\n")
     os.close(write_end)
     loop.run_until(lambda: loop.remove_reader(pipe.fd))

@@ -19,7 +19,7 @@ import traceback
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from limpet.errors import SandboxUnavailable
 from limpet.launch import Request, Terminal
@@ -54,24 +54,64 @@ _STATUS = {
 }
 
 
-def supervise(order: Order, descriptors: list[int]) -> None:
+class Groundwork(NamedTuple):
+    """What a supervisor has ready before it knows its task."""
+
+    loop: SelectorLoop
+    signals: int
+    """What can be read when there was a signal: it is dealt with in the loop."""
+
+    @classmethod
+    def lay(cls) -> Groundwork:
+        """Make it."""
+        read_end, write_end = os.pipe()
+        os.set_blocking(read_end, False)
+        os.set_blocking(write_end, False)
+        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+        return cls(SelectorLoop(), read_end)
+
+
+def supervise(order: Order, descriptors: list[int], groundwork: Groundwork) -> None:
     """See to one task, until it has ended."""
     env.become(order.environment)
-    supervisor = _Started(order) if order.adopted is None else _Adopted(order, order.adopted)
+    supervisor = (
+        _Started(order, groundwork)
+        if order.adopted is None
+        else _Adopted(order, groundwork, order.adopted)
+    )
     try:
         supervisor.run(descriptors)
     except Exception:
         supervisor.give_up(traceback.format_exc(limit=-3))
 
 
+def rehearse(order: Order, groundwork: Groundwork) -> None:
+    """Do as much of a start as leaves no trace."""
+    started = _Started(order, groundwork)
+    groundwork.loop.remove_reader(groundwork.signals)
+    begun = started.describe("bash-000000", time.time())
+    child = reap.Child(NOBODY, "0" * 16, now_ticks())
+    record.encode(begun.with_shell(Mark(NOBODY, 0), child))
+    request = order.request
+    env.build(request.policy.environment, request.inherited, request.env, child.run_id, "/")
+    Run(groundwork.loop, request, print, print)
+    with suppress(OSError):
+        record.read("/")
+    with suppress(OSError):
+        record.take_lock(Path("/dev/null"))
+    record.is_supervised("/")
+
+
 class _Supervisor:
     """What is the same for tasks that it has started, and for those that it has taken over."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, groundwork: Groundwork) -> None:
         self._order = order
         self._policy = order.request.policy
         self._shelf = Shelf(Path(order.shelf))
-        self._loop = SelectorLoop()
+        self._loop, self._signals = groundwork
         self._directory: Path | None = None
         self._record: Record | None = None
         self._log: CappedFile | None = None
@@ -81,7 +121,7 @@ class _Supervisor:
         """The output file again, for the note of the end."""
         self._is_done = False
         self._shell = 0
-        self._on_signals()
+        self._loop.add_reader(self._signals, self._on_signal)
 
     def run(self, descriptors: list[int]) -> None:
         """See to the task until it has ended."""
@@ -91,25 +131,15 @@ class _Supervisor:
         """End the task."""
         raise NotImplementedError
 
-    def _on_signals(self) -> None:
-        """Stop on SIGTERM, and reap orphans, from the loop and not from a handler."""
-        read_end, write_end = os.pipe()
-        os.set_blocking(read_end, False)
-        os.set_blocking(write_end, False)
-        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGCHLD):
-            signal.signal(number, lambda *_: None)
-
-        def wake() -> None:
-            received = b""
-            with suppress(BlockingIOError):
-                received = os.read(read_end, 4096)
-            if signal.SIGTERM in received:
-                self.stop()
-            if self._shell:
-                reap.reap_all_but(self._shell)
-
-        self._loop.add_reader(read_end, wake)
+    def _on_signal(self) -> None:
+        """Stop on SIGTERM, and reap orphans."""
+        received = b""
+        with suppress(BlockingIOError):
+            received = os.read(self._signals, 4096)
+        if signal.SIGTERM in received:
+            self.stop()
+        if self._shell:
+            reap.reap_all_but(self._shell)
 
     def _take_log(self, fd: int, path: Path) -> CappedFile:
         os.fchmod(fd, 0o600)
@@ -131,7 +161,8 @@ class _Supervisor:
         self._notes = os.dup(fd)
         return self._log
 
-    def _describe(self, task_id: str, started_at: float) -> Record:
+    def describe(self, task_id: str, started_at: float) -> Record:
+        """Return what is known of the task before it begins."""
         me = look_up(os.getpid())
         supervisor = Mark(os.getpid(), me.start_ticks if me else 0)
         return describe(self._order, task_id, started_at, supervisor)
@@ -198,8 +229,8 @@ def _too_many(policy: Policy) -> dict[str, object]:
 class _Started(_Supervisor):
     """Starts the task itself."""
 
-    def __init__(self, order: Order) -> None:
-        super().__init__(order)
+    def __init__(self, order: Order, groundwork: Groundwork) -> None:
+        super().__init__(order, groundwork)
         self._run: Run | None = None
         self._result: Result | None = None
         self._keyboard: Keyboard | None = None
@@ -267,7 +298,7 @@ class _Started(_Supervisor):
             self._lock = record.take_lock(draft)
             path = self._shelf.path / task_id / OUTPUT
             log = self._take_log(os.open(draft / OUTPUT, OPEN_FLAGS, 0o600), path)
-            begun = self._describe(task_id, time.time())
+            begun = self.describe(task_id, time.time())
             request = self._request(draft, descriptors)
             self._run = Run(self._loop, request, self._on_result, self._on_crash, log=log)
             child = reap.Child(NOBODY, self._run.run_id, now_ticks())
@@ -381,8 +412,8 @@ class _Started(_Supervisor):
 class _Adopted(_Supervisor):
     """Goes on with what the host has started."""
 
-    def __init__(self, order: Order, adopted: Adopted) -> None:
-        super().__init__(order)
+    def __init__(self, order: Order, groundwork: Groundwork, adopted: Adopted) -> None:
+        super().__init__(order, groundwork)
         self._adopted = adopted
         self._takeover: takeover.Takeover | None = None
 
@@ -404,7 +435,7 @@ class _Adopted(_Supervisor):
         log = self._take_log(log_fd, directory / OUTPUT)
         mark = next((m for m in adopted.processes if m.pid == adopted.child.pid), None)
         shell = mark or Mark(adopted.child.pid, 0)
-        begun = self._describe(adopted.task_id, adopted.started_at)
+        begun = self.describe(adopted.task_id, adopted.started_at)
         self._record = begun.with_shell(shell, adopted.child)
         with suppress(OSError):  # that of the host says nearly the same
             record.write(directory, self._record)
