@@ -10,7 +10,7 @@ from limpet.cli.sink import print_now
 _EXAMPLES = """\
 examples:
   limpet send bash-k3f9q2 yes               a line: the newline is added
-  limpet send -n bash-k3f9q2 'half a '      without it
+  limpet send bash-k3f9q2 -n 'half a '      without it
   limpet send bash-k3f9q2 --key ctrl-c      a key: ctrl-a to ctrl-z, enter, tab, esc, up, down …
   limpet send bash-k3f9q2 --eof             the end of its input
   limpet send bash-k3f9q2 - < answers.txt   what standard input has
@@ -32,7 +32,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("id", metavar="ID")
     parser.add_argument("text", nargs="?", metavar="TEXT", help="or - for standard input")
-    parser.add_argument("-n", "--no-newline", action="store_true", help="the text as it is")
+    parser.add_argument("-n", "--no-newline", metavar="TEXT", help="text as it is")
     parser.add_argument("--key", metavar="NAME", help="after the text")
     parser.add_argument("--eof", action="store_true", help="after all of that")
     parser.add_argument("--json", action="store_true", help="print what was sent as JSON")
@@ -44,7 +44,10 @@ def _send(options: argparse.Namespace) -> int:
     from limpet.tasks.task import Task
 
     task = Task(Shelf.of_this_user(), options.id)
-    if options.text is None and options.key is None and not options.eof:
+    texts = [text for text in (options.text, options.no_newline) if text is not None]
+    if len(texts) > 1:
+        raise ValueError("give the text once: after -n, or without it")
+    if not texts and options.key is None and not options.eof:
         raise ValueError("nothing to send: give TEXT, --key or --eof")
     text = _text(options)
     try:
@@ -63,10 +66,12 @@ def _send(options: argparse.Namespace) -> int:
 
 
 def _text(options: argparse.Namespace) -> bytes:
+    if options.no_newline is not None:
+        return os.fsencode(options.no_newline)
     if options.text is None:
         return b""
     if options.text == "-":
         with open(0, "rb", closefd=False) as file:
             return file.read()
     text = os.fsencode(options.text)
-    return text if options.no_newline or text.endswith(b"\n") else text + b"\n"
+    return text if text.endswith(b"\n") else text + b"\n"

@@ -35,11 +35,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _stop(options: argparse.Namespace) -> int:
     from limpet.tasks.record import TaskStatus
     from limpet.tasks.shelf import Shelf
-    from limpet.tasks.task import Task
+    from limpet.tasks.task import Task, stop_all_sync
 
     shelf = Shelf.of_this_user()
     tasks = [Task(shelf, task_id) for task_id in options.id]
-    stopped = [task.stop_sync() for task in tasks]
+    stopped = stop_all_sync(tasks)
     if options.json:
         import json
 

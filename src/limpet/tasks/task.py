@@ -244,13 +244,14 @@ class Task:
         Raises:
             OSError: It was removed.
         """
-        return _value(await _on_asyncio(self._stopping()))
+        return _value(await _on_asyncio(self.stopping()))
 
     def stop_sync(self) -> Stopped:
         """Do the same without an event loop, blocking the thread."""
-        return _value(_on_selector(self._stopping()))
+        return _value(_on_selector(self.stopping()))
 
-    def _stopping(self) -> _Begin[Stopped | OSError]:
+    def stopping(self) -> _Begin[Stopped | OSError]:
+        """Return what begins to stop it on any loop."""
         return lambda loop, on_done: Stopping(loop, self._shelf, self._directory, on_done)
 
     @property
@@ -275,6 +276,27 @@ def wait_for_sync(
 ) -> Waited:
     """Do the same without an event loop, blocking the thread."""
     return _value(_on_selector(_waiting(tasks, until, timeout_s)))
+
+
+def stop_all_sync(tasks: Iterable[Task]) -> list[Stopped]:
+    """Stop several tasks, all at once, and return what that came to, in the same order."""
+    loop = SelectorLoop()
+    found: dict[str, Stopped | OSError] = {}
+    wanted = {task.id: task for task in tasks}
+
+    def begin(task: Task) -> _Machine:
+        def on_done(stopped: Stopped | OSError) -> None:
+            found[task.id] = stopped
+
+        return task.stopping()(loop, on_done)
+
+    machines = [begin(task) for task in wanted.values()]
+    try:
+        loop.run_until(lambda: len(found) == len(wanted))
+    finally:
+        for machine in machines:
+            machine.close()
+    return [_value(found[task_id]) for task_id in wanted]
 
 
 def _waiting(
