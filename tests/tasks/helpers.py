@@ -70,12 +70,15 @@ def kill_supervisor(task: Task) -> None:
 
 def end_all() -> None:
     """End what a test has left running on purpose, or because it failed."""
-    for pid in marked_processes():
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+
+    def have_ended() -> bool:
+        for pid in marked_processes():  # one may have forked since the last look
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return all(one.status is not TaskStatus.RUNNING for one in Shelf.of_this_user().states())
+
     with suppress(OSError):  # a test without a place for tasks
-        shelf = Shelf.of_this_user()
-        wait_until(lambda: all(one.status is not TaskStatus.RUNNING for one in shelf.states()))
+        wait_until(have_ended)
 
 
 def host(code: str, **environment: str) -> str:

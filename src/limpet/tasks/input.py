@@ -148,6 +148,8 @@ class Sending:
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.setblocking(False)
         self._is_watched = False
+        self._is_cut = False
+        """True if not all could be sent."""
         self._timers.set("next", 0, self._connect)
 
     def _connect(self) -> None:
@@ -181,8 +183,8 @@ class Sending:
         except BlockingIOError:
             self._try_again(self._write)
             return
-        except OSError:
-            self._rest = self._rest[:0]  # it has closed, and may have said why
+        except OSError:  # it has closed, and may have said why
+            self._is_cut = bool(self._rest)
         self._is_watched = True
         self._loop.add_reader(self._socket.fileno(), self._on_readable)
         self._timers.set("next", SEND_S, self._give_up)
@@ -201,8 +203,10 @@ class Sending:
         self._answer += data
         if data:
             return
-        if self._answer == _TAKEN:
+        if self._answer == _TAKEN and not self._is_cut:
             self._finish(None)
+        elif self._answer == _TAKEN:
+            self._finish(NotListening("it has ended"))
         else:
             self._finish(NotListening(self._answer.decode(errors="replace") or "it has ended"))
 
@@ -343,7 +347,7 @@ class Keyboard:
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
         for visitor in tuple(self._visitors):
-            visitor.close()
+            visitor.end()
         self._close_target()
 
 
@@ -420,6 +424,13 @@ class _Visitor:
             if (problem := self._take(frame)) is not None:
                 return problem
         return None
+
+    def end(self) -> None:
+        """Say that all was taken that it has said so far, which may be what has ended the task."""
+        with suppress(OSError):
+            if self._is_open and not self._received:
+                self._connection.send(_TAKEN)
+        self.close()
 
     def close(self) -> None:
         """Hear no more of it."""
