@@ -204,7 +204,8 @@ class Bash:
         """Return the ends of tasks that nobody was told of, each only once.
 
         Args:
-            session_id: Only of this conversation; None is all.
+            session_id: Of this conversation; None is all that this program has begun, and those
+                whose program has ended since.
         """
         from limpet.tasks.notices import take
         from limpet.tasks.shelf import Shelf

@@ -101,8 +101,17 @@ def test_adopted_tasks_are_told_of(bash: limpet.Bash) -> None:
     assert found[promoted.task_id or ""] == 4
 
 
+def test_another_program_is_not_told_of_tasks_whose_own_is_alive(bash: limpet.Bash) -> None:
+    task = over(bash, "true")
+    assert host("print(len(bash.take_notices()))") == "0\n"
+    assert [notice.task_id for notice in bash.take_notices()] == [task.id]
+
+
 def test_of_several_who_ask_one_is_told(bash: limpet.Bash) -> None:
-    tasks = [over(bash, "true") for _ in range(5)]
+    ids = host("print(*[bash.start_sync('true').id for _ in range(5)])").split()
+    for task_id in ids:
+        finished_text(bash.task(task_id))
+    assert wait_until(lambda: len(Shelf.of_this_user().untold()) == len(ids))
     code = "print(*[n.task_id for n in bash.take_notices()])"
     askers = [
         subprocess.Popen(
@@ -113,7 +122,7 @@ def test_of_several_who_ask_one_is_told(bash: limpet.Bash) -> None:
         for _ in range(3)
     ]
     told = " ".join(asker.communicate(timeout=20)[0] for asker in askers).split()
-    assert sorted(told) == sorted(task.id for task in tasks)
+    assert sorted(told) == sorted(ids)
 
 
 @pytest.mark.parametrize("use_inotify", [True, False])

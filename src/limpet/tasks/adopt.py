@@ -110,7 +110,7 @@ class _Escort(threading.Thread):
             timeout_s=None,
             origin=handover.origin,
             session_id=session_id,
-            host=os.getpid(),
+            host=Mark.of_this(),
             adopted=Adopted(
                 task_id=task_id,
                 child=launched.child,

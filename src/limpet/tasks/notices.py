@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
 from limpet.tasks import record
 from limpet.tasks.reader import Output
-from limpet.tasks.record import OUTPUT, State, TaskStatus
+from limpet.tasks.record import OUTPUT, Record, State, TaskStatus
 from limpet.tasks.shelf import UNTOLD, Shelf
 
 LAST_LINES = 10
@@ -33,9 +34,10 @@ class Notice(NamedTuple):
 
 
 def take(shelf: Shelf, session_id: str | None) -> Iterator[Notice]:
-    """Yield the ends that nobody was told of, of one conversation or of all; each only once.
+    """Yield the ends that nobody was told of, each only once.
 
-    Each is taken when it is asked for: what a caller does not ask for, another is told.
+    Of one conversation; or of all that this program has begun, and of those whose program has ended
+    since. Each is taken when it is asked for: what a caller does not ask for, another is told.
     """
     for task_id in shelf.untold():
         directory = shelf.path / task_id
@@ -44,7 +46,10 @@ def take(shelf: Shelf, session_id: str | None) -> Iterator[Notice]:
         except OSError:
             shelf.claim(task_id)  # it was removed before anybody asked
             continue
-        is_other = session_id is not None and state.record.session_id != session_id
+        if session_id is None:
+            is_other = _has_another_host(state.record)
+        else:
+            is_other = state.record.session_id != session_id
         if is_other or state.status is TaskStatus.RUNNING or not shelf.claim(task_id):
             continue
         yield _notice(state, _last_lines(str(directory / OUTPUT), state))
@@ -70,6 +75,12 @@ async def subscribe(shelf: Shelf, session_id: str | None) -> AsyncIterator[Notic
                 yield notice
     finally:
         watch.close()
+
+
+def _has_another_host(found: Record) -> bool:
+    """True if the program that began a task is another one, and alive to be told itself."""
+    is_here = found.boot_id == record.boot_id() and found.host.pid != os.getpid()
+    return is_here and found.host.find() is not None
 
 
 def _notice(state: State, last_lines: str) -> Notice:

@@ -57,7 +57,7 @@ class Order(NamedTuple):
     timeout_s: float | None
     origin: Origin
     session_id: str | None
-    host: int
+    host: Mark
     has_input: bool = False
     terminal: Size | None = None
     adopted: Adopted | None = None

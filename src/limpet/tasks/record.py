@@ -57,6 +57,12 @@ class Mark(NamedTuple):
     start_ticks: int
 
     @classmethod
+    def of_this(cls) -> Mark:
+        """Return what tells this very process from others."""
+        process = look_up(os.getpid())
+        return cls(os.getpid(), process.start_ticks if process is not None else 0)
+
+    @classmethod
     def of(cls, process: Process) -> Mark:
         """Return what tells a process from others."""
         return cls(process.pid, process.start_ticks)
@@ -117,8 +123,8 @@ class Record(NamedTuple):
     columns: int
     rows: int
     sandbox: str
-    host: int
-    """The pid of the program that began it."""
+    host: Mark
+    """The program that began it."""
     end: End | None = None
 
     def with_shell(self, shell: Mark, child: Child) -> Record:
@@ -141,6 +147,7 @@ def decode(data: bytes) -> Record:
         end = values.pop("end")
         values["shell"] = Mark(*values["shell"])
         values["supervisor"] = Mark(*values["supervisor"])
+        values["host"] = Mark(*values["host"])
         values["processes"] = tuple(Mark(*mark) for mark in values["processes"])
         values["started_at"] = float(values["started_at"])
         ended = None if end is None else End(**_known(end, End._fields))
@@ -239,7 +246,7 @@ _UNREADABLE = Record(
     columns=0,
     rows=0,
     sandbox="",
-    host=0,
+    host=_NOBODY,
 )
 
 

@@ -19,6 +19,7 @@ from limpet.process import env, kernel, spawn
 from limpet.tasks import record
 from limpet.tasks.nursery import MOST_DESCRIPTORS
 from limpet.tasks.order import Order, pack, unpack, unpack_environment
+from limpet.tasks.record import Mark
 from limpet.tasks.supervisor import Groundwork, rehearse, supervise
 
 _READY = 2
@@ -95,7 +96,7 @@ def _rehearse(groundwork: Groundwork) -> None:
     """Do what a start does, to no effect: then less memory has to be copied when it counts."""
     environment = env.host_environment()
     request = Request(":", "/", "/", 1.0, Policy(), environment)
-    order = Order("/", environment, request, None, "started", None, 0)
+    order = Order("/", environment, request, None, "started", None, Mark(0, 0))
     order = unpack(pack(order, environment), environment)
     rehearse(order, groundwork)
     spawn.find_program("bash")

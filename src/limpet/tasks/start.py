@@ -18,6 +18,7 @@ from limpet.result import Outcome
 from limpet.tasks import nursery
 from limpet.tasks.input import Size
 from limpet.tasks.order import WITHDRAWN, Order
+from limpet.tasks.record import Mark
 from limpet.tasks.shelf import Shelf
 from limpet.tasks.task import Task
 
@@ -68,7 +69,7 @@ class Starting:
                 timeout_s=timeout_s,
                 origin="started",
                 session_id=session_id,
-                host=os.getpid(),
+                host=Mark.of_this(),
                 has_input=has_input,
                 terminal=terminal,
             )

@@ -163,9 +163,7 @@ class _Supervisor:
 
     def describe(self, task_id: str, started_at: float) -> Record:
         """Return what is known of the task before it begins."""
-        me = look_up(os.getpid())
-        supervisor = Mark(os.getpid(), me.start_ticks if me else 0)
-        return describe(self._order, task_id, started_at, supervisor)
+        return describe(self._order, task_id, started_at, Mark.of_this())
 
     def _conclude(self, end: End) -> None:
         """Record the end, then add the note of it to the output, then let others go on."""
