@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from limpet.safety.guard import Guard
     from limpet.tasks.notices import Notice
+    from limpet.tasks.reader import Part, Reading
     from limpet.tasks.task import Task
     from limpet.tasks.wait import Until, Waited
 
@@ -178,6 +179,26 @@ class Bash:
             with suppress(TaskNotFound):  # another program removes some at this moment
                 found.append(Task(shelf, task_id))
         return found
+
+    def read(self, saved: Result | str, **part: Unpack[Part]) -> Reading:
+        """Return a part of the output that a call has saved, as `Task.output` does for a task.
+
+        Args:
+            saved: The result of the call, or its `spill_path`.
+            **part: `cursor`, `last`, `lines`, `search`, `context`, `limit`.
+
+        Raises:
+            OSError: It is not kept any more.
+            ValueError: The call has saved nothing, since `output` is all; or see `Task.output`.
+        """
+        from limpet.tasks import reader
+
+        path = saved.spill_path if isinstance(saved, Result) else saved
+        if path is None:
+            raise ValueError("nothing was saved: the result's output is all there was")
+        with reader.Output(path) as output:
+            output.ends()
+            return reader.read(output, part)
 
     async def wait(
         self,

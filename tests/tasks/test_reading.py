@@ -304,3 +304,18 @@ def test_what_was_spilled_before_and_what_came_after_is_one_output(bash: limpet.
     task = bash.task(result.task_id or "")
     assert by_cursor(task) == "".join(f"{number}\n" for number in range(1, 40001))
     assert task.output(lines=(20000, 20001)).text == "20000\n20001\n"
+
+
+def test_what_a_call_has_saved_is_read_the_same_way(bash: limpet.Bash) -> None:
+    result = bash.run_sync("seq 100000")
+    assert result.spill_path is not None
+    assert bash.read(result, last=2).text == "99999\n100000\n"
+    assert bash.read(result.spill_path, lines=(10, 11)).text == "10\n11\n"
+    first = bash.read(result, cursor=0, limit=10)
+    assert (
+        first.text + bash.read(result, cursor=first.cursor, limit=10).text
+        == "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
+    )
+    assert bash.read(result, search="^9999.$").matches == 10
+    with pytest.raises(ValueError, match="nothing was saved"):
+        bash.read(bash.run_sync("echo hi"))

@@ -7,9 +7,10 @@ it had printed before. What is read is decoded and cleaned like any output, and 
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
 from collections.abc import Generator, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from limpet.output.text import clean, complete, is_binary
 from limpet.output.window import Window
@@ -243,6 +244,51 @@ class Output:
             return len(data)
         # What never ends is no sequence: it must not keep the reader where it is.
         return complete(data) or (len(data) if is_cut else 0)
+
+
+class Part(TypedDict, total=False):
+    """Which part of an output is wanted: one way at a time, and `search` also takes `cursor`."""
+
+    cursor: int | None
+    """From here on, as an earlier reading returned it: nothing twice, nothing missed."""
+    last: int | None
+    """So many lines from the end."""
+    lines: tuple[int, int] | None
+    """From the first to the last of these, counted from 1."""
+    search: str | re.Pattern[str] | None
+    """The lines that match a regular expression, numbered, from the cursor on."""
+    context: int
+    """So many lines around each."""
+    limit: int
+    """How many bytes at most."""
+
+
+def read(output: Output, part: Part) -> Reading:
+    """Return a part of an output.
+
+    Raises:
+        TypeError: There is no such argument.
+        ValueError: An argument is out of range, or more than one way is asked for.
+    """
+    if unknown := part.keys() - Part.__annotations__.keys():
+        raise TypeError(f"no such argument: {', '.join(sorted(unknown))}")
+    cursor, last, lines = part.get("cursor"), part.get("last"), part.get("lines")
+    search, context = part.get("search"), part.get("context", 0)
+    limit = part.get("limit", LIMIT_BYTES)
+    ways = [way for way in (last, lines, search) if way is not None]
+    if len(ways) > 1 or (cursor is not None and (last is not None or lines is not None)):
+        raise ValueError("give one of cursor, last, lines and search (search also takes cursor)")
+    if limit < 1 or context < 0 or (cursor or 0) < 0 or (last is not None and last < 1):
+        raise ValueError("limit and last must be 1 or more, cursor and context 0 or more")
+    if lines is not None and not 1 <= lines[0] <= lines[1]:
+        raise ValueError(f"lines are (first, last), counted from 1, not {lines!r}")
+    if last is not None:
+        return output.last(last, limit)
+    if lines is not None:
+        return output.lines(*lines, limit)
+    if search is not None:
+        return output.search(Pattern(search), cursor or 0, context, limit)
+    return output.all(limit) if cursor is None else output.since(cursor, limit)
 
 
 class _Hits:

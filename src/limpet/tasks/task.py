@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, Unpack
 
 from limpet.loop import GuardedLoop, Loop, SelectorLoop
 from limpet.tasks import input as typing_
 from limpet.tasks import record
-from limpet.tasks.pattern import Pattern
-from limpet.tasks.reader import LIMIT_BYTES, Output, Reading
+from limpet.tasks.reader import Output, Reading, read
 from limpet.tasks.record import INPUT, OUTPUT, State, TaskStatus
 from limpet.tasks.screen import Screen, draw
 from limpet.tasks.shelf import Shelf
@@ -24,6 +23,16 @@ if TYPE_CHECKING:
 _Value = TypeVar("_Value")
 _Begin = Callable[[Loop, Callable[[_Value], None]], "_Machine"]
 """Begins something on a loop that calls back once."""
+
+
+class _OtherPart(TypedDict, total=False):
+    """All of `Part` but for the cursor, which is also the first argument."""
+
+    last: int | None
+    lines: tuple[int, int] | None
+    search: str | re.Pattern[str] | None
+    context: int
+    limit: int
 
 
 class _Machine(Protocol):
@@ -89,47 +98,19 @@ class Task:
 
     # Reading
 
-    def output(
-        self,
-        cursor: int | None = None,
-        *,
-        last: int | None = None,
-        lines: tuple[int, int] | None = None,
-        search: str | re.Pattern[str] | None = None,
-        context: int = 0,
-        limit: int = LIMIT_BYTES,
-    ) -> Reading:
+    def output(self, cursor: int | None = None, **part: Unpack[_OtherPart]) -> Reading:
         """Return what it has printed, cleaned and bounded; it can be awaited, too.
 
         Args:
             cursor: From here on, as an earlier reading returned it: nothing twice, nothing missed.
-            last: So many lines from the end.
-            lines: From the first to the last of these, counted from 1.
-            search: The lines that match a regular expression, numbered, from the cursor on.
-            context: So many lines around each.
-            limit: How many bytes at most.
+            **part: See `Part`: `last`, `lines`, `search`, `context`, `limit`.
 
         Raises:
             OSError: It was removed.
             ValueError: An argument is out of range, or more than one way is asked for.
         """
-        ways = [way for way in (last, lines, search) if way is not None]
-        if len(ways) > 1 or (cursor is not None and (last is not None or lines is not None)):
-            raise ValueError(
-                "give one of cursor, last, lines and search (search also takes cursor)"
-            )
-        if limit < 1 or context < 0 or (cursor or 0) < 0 or (last is not None and last < 1):
-            raise ValueError("limit and last must be 1 or more, cursor and context 0 or more")
-        if lines is not None and not 1 <= lines[0] <= lines[1]:
-            raise ValueError(f"lines are (first, last), counted from 1, not {lines!r}")
         with self._open() as output:
-            if last is not None:
-                return output.last(last, limit)
-            if lines is not None:
-                return output.lines(*lines, limit)
-            if search is not None:
-                return output.search(Pattern(search), cursor or 0, context, limit)
-            return output.all(limit) if cursor is None else output.since(cursor, limit)
+            return read(output, {"cursor": cursor, **part})
 
     def _open(self) -> Output:
         output = Output(self.output_path)
