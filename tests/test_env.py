@@ -8,7 +8,8 @@ import pytest
 
 import limpet
 from limpet.policy import EnvironmentPolicy
-from limpet.process.env import MARKER, NON_INTERACTIVE, build, check_variables, secret_values
+from limpet.process.env import NON_INTERACTIVE, build, check_variables, secret_values
+from limpet.process.table import MARKER
 
 HOST = {
     b"PATH": b"/usr/bin:/bin",

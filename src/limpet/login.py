@@ -14,6 +14,7 @@ from limpet.loop import SelectorLoop
 from limpet.policy import Policy
 from limpet.process import env
 from limpet.process.prelude import AnonymousFile
+from limpet.process.table import MARKER
 from limpet.result import Result
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ LOGIN_TIMEOUT_S = 10.0
 """A profile that takes longer is done without."""
 _AT_MOST_BYTES = 4 << 20
 
-_OF_THE_PROFILE_ITSELF = (env.MARKER, b"PWD", b"OLDPWD", b"SHLVL", b"_")
+_OF_THE_PROFILE_ITSELF = (MARKER, b"PWD", b"OLDPWD", b"SHLVL", b"_")
 
 _known: dict[str, Mapping[bytes, bytes]] = {}
 """By the shell that read it."""

@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from limpet import state
-from limpet.policy import OutputPolicy
+
+if TYPE_CHECKING:
+    from limpet.policy import OutputPolicy
 
 _SWEEP_EVERY_S = 3600.0
 _MEASURE_EVERY_BYTES = 64 << 20

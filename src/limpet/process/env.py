@@ -8,9 +8,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from limpet.policy import SECRET_PATTERNS, EnvironmentPolicy
-
-MARKER = b"LIMPET_RUN"
-"""Carries the run's id to every process it starts, so that those who left its group are found."""
+from limpet.process.table import MARKER
 
 NON_INTERACTIVE = {
     # Pagers: output goes to the caller as it is.

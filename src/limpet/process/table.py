@@ -12,8 +12,8 @@ import time
 from collections.abc import Container, Iterable
 from typing import NamedTuple
 
-from limpet.process.env import MARKER
-
+MARKER = b"LIMPET_RUN"
+"""Carries the run's id to every process it starts, so that those who left its group are found."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _PROBE_AT_MOST = 256

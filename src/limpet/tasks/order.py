@@ -12,9 +12,8 @@ from limpet.handover import Origin
 from limpet.launch import Request
 from limpet.output.mask import Mask
 from limpet.policy import Policy, RulePolicy
-from limpet.process.env import MARKER
 from limpet.process.reap import Child
-from limpet.process.table import NOBODY
+from limpet.process.table import MARKER, NOBODY
 from limpet.tasks.input import Size
 from limpet.tasks.record import Mark, Record, boot_id
 

@@ -141,26 +141,24 @@ def encode(record: Record) -> bytes:
 
 
 def decode(data: bytes) -> Record:
-    """Return what was written; ValueError if it is not a record."""
+    """Return what was written; ValueError if it is not a record.
+
+    What a later version has added is left out, and thousands of records are read at once.
+    """
     values = json.loads(data.decode("utf-8", "surrogatepass"))
     try:
-        end = values.pop("end")
-        values["shell"] = Mark(*values["shell"])
-        values["supervisor"] = Mark(*values["supervisor"])
-        values["host"] = Mark(*values["host"])
+        end = values["end"]
+        if end is not None:
+            end["status"] = TaskStatus(end["status"])
+            end["ended_at"] = float(end["ended_at"])
+            values["end"] = End._make([end[name] for name in End._fields])
+        for name in ("shell", "supervisor", "host"):
+            values[name] = Mark(*values[name])
         values["processes"] = tuple(Mark(*mark) for mark in values["processes"])
         values["started_at"] = float(values["started_at"])
-        ended = None if end is None else End(**_known(end, End._fields))
-        if ended is not None:
-            ended = ended._replace(status=TaskStatus(ended.status), ended_at=float(ended.ended_at))
-        return Record(**_known(values, Record._fields), end=ended)
+        return Record._make([values[name] for name in Record._fields])
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not a record of a task: {error}") from None
-
-
-def _known(values: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
-    """Return those that this version knows: a later one may have more."""
-    return {name: values[name] for name in fields if name in values}
 
 
 def write(directory: Path, record: Record, *, by_other: bool = False) -> None:

@@ -14,14 +14,17 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from limpet import state
 from limpet.errors import TaskNotFound
 from limpet.output.spill import make_room
-from limpet.policy import Policy
 from limpet.tasks import record
 from limpet.tasks.family import family
 from limpet.tasks.record import OUTPUT, State, TaskStatus
+
+if TYPE_CHECKING:
+    from limpet.policy import Policy
 
 _ID = re.compile(r"bash-[a-z0-9]{6}")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
