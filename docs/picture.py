@@ -7,7 +7,6 @@ import os
 import pty
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
@@ -52,9 +51,9 @@ def main() -> None:
             line = shlex.join(["limpet", *arguments])
             console.print(Text("$ ", style="bold green") + Text(line, style="bold"))
             shown = on_terminal(arguments, directory)
-            for pid in re.findall(r"stop with `kill (\d+)`", shown):
-                os.kill(int(pid), signal.SIGTERM)
-            shown = re.sub(r"/\S+/output/", "~/.local/state/limpet/output/", shown)
+            for task_id in re.findall(r"as task (bash-\w+)", shown):
+                on_terminal(["stop", task_id], directory)
+            shown = re.sub(r"/\S+/(?=tasks/bash-)", "~/.local/state/limpet/", shown)
             console.print(Text.from_ansi(shown))
     target = Path(__file__).with_name("terminal.svg")
     console.save_svg(str(target), title="limpet")

@@ -88,7 +88,7 @@ def test_run_background_passes_on_what_it_is_given(bash: limpet.Bash) -> None:
 REFUSED = {
     "refused": (["rm -rf /"], 126),
     "no directory": (["--cwd", "/no/such/place", "true"], 125),
-    "bad size": (["--pty", "80", "true"], 2),
+    "bad size": (["--pty", "--size", "80", "true"], 2),
     "bad variable": (["--env", "A", "true"], 2),
     "bad limit": (["--timeout", "-1", "true"], 2),
 }
@@ -304,7 +304,9 @@ def test_following_ends_when_nobody_reads_and_when_the_task_is_lost(bash: limpet
 
 
 def test_the_screen_of_a_terminal(bash: limpet.Bash) -> None:
-    started = cli("run", "--background", "--pty", "40x5", r"printf 'a\033[3;4Hb'; sleep 60")
+    started = cli(
+        "run", "--background", "--pty", "--size", "40x5", r"printf 'a\033[3;4Hb'; sleep 60"
+    )
     task = bash.task(started.stdout.strip())
     assert wait_until(lambda: task.screen().text == "a\n\n   b\n")
     assert cli("output", "--screen", task.id).stdout == "a\n\n   b\n"

@@ -21,14 +21,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                        help="start it, print its id, and leave it running")  # fmt: skip
     group.add_argument("--interactive", action="store_true",
                        help="it reads what `limpet send` types")  # fmt: skip
-    group.add_argument("--pty", nargs="?", const="80x24", metavar="COLSxROWS",
+    group.add_argument("--pty", action="store_true",
                        help="it has a terminal, for `send` and `output --screen`")  # fmt: skip
+    group.add_argument("--size", metavar="COLSxROWS", help="of its terminal (default: 80x24)")
 
 
 def is_wanted(options: argparse.Namespace) -> bool:
     """True if the command is to become a task; ValueError if something else needs that."""
     if not options.background and (options.interactive or options.pty):
         raise ValueError("--interactive and --pty need --background")
+    if options.size is not None and not options.pty:
+        raise ValueError("--size needs --pty")
     return bool(options.background)
 
 
@@ -44,10 +47,10 @@ def start(
         stdin=True if options.interactive else 0 if options.stdin else None,
         description=options.description,
         ctx=ToolContext(options.cwd),
-        pty=options.pty is not None,
+        pty=options.pty,
     )
-    if options.pty is not None:
-        call["size"] = _size(options.pty)
+    if options.size is not None:
+        call["size"] = _size(options.size)
     try:
         task = Bash(policy).start_sync(command, **call)
     except (CommandRefused, SpawnFailed) as error:
@@ -82,7 +85,7 @@ def start(
 def _size(text: str) -> tuple[int, int]:
     columns, cross, rows = text.partition("x")
     if not cross or not columns.isdecimal() or not rows.isdecimal():
-        raise ValueError(f"--pty takes COLSxROWS, as in 120x40, not {text!r}")
+        raise ValueError(f"--size takes COLSxROWS, as in 120x40, not {text!r}")
     return int(columns), int(rows)
 
 

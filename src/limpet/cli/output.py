@@ -28,6 +28,7 @@ _FOLLOW_S = 1.0
 _AT_ONCE = 1 << 20
 """So much is shown before Ctrl-C is listened to again."""
 _INTERRUPTED = 130
+_BROKEN_PIPE = 128 + 13
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -145,9 +146,10 @@ def _follow(task: Task, options: argparse.Namespace) -> int:
         print_now(1, reading.text)
         cursor = reading.cursor
     is_done = False
+    has_ended = False
 
     def look() -> None:
-        nonlocal cursor, is_done
+        nonlocal cursor, has_ended, is_done
         has_ended = task.status is not TaskStatus.RUNNING
         following = _print_from(task, cursor, cursor + _AT_ONCE if not has_ended else 1 << 62)
         is_done = has_ended or following is None
@@ -165,6 +167,8 @@ def _follow(task: Task, options: argparse.Namespace) -> int:
         return _INTERRUPTED
     finally:
         watch.close()
+    if not has_ended:
+        return _BROKEN_PIPE
     state = task.state()
     with suppress(OSError):
         said = note_of(state.record.end) if state.record.end else f"[limpet: {state.reason}]\n"
