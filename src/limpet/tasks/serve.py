@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import sys
+import traceback
 from contextlib import suppress
 
 import limpet.hint  # noqa: F401 -- so that not every supervisor has to load it
@@ -17,10 +18,12 @@ from limpet.output.capture import Capture, Pipe
 from limpet.policy import Policy
 from limpet.process import env, kernel, spawn
 from limpet.tasks import record
+from limpet.tasks.adopted import AdoptedTask
 from limpet.tasks.nursery import MOST_DESCRIPTORS
 from limpet.tasks.order import Order, pack, unpack, unpack_environment
 from limpet.tasks.record import Mark
-from limpet.tasks.supervisor import Groundwork, rehearse, supervise
+from limpet.tasks.started import Started, rehearse
+from limpet.tasks.supervisor import Groundwork
 
 _READY = 2
 """How many supervisors wait for a task: to fork one takes a part of a task's own start."""
@@ -88,8 +91,22 @@ def _wait_for_order(orders: socket.socket) -> int:
         letter, *others = descriptors
         with open(letter, "rb") as file:
             order = unpack(file.read(), env.host_environment())
-        supervise(order, others, groundwork)
+        _supervise(order, others, groundwork)
     sys.exit()
+
+
+def _supervise(order: Order, descriptors: list[int], groundwork: Groundwork) -> None:
+    """See to one task, until it has ended."""
+    env.become(order.environment)
+    supervisor = (
+        Started(order, groundwork)
+        if order.adopted is None
+        else AdoptedTask(order, groundwork, order.adopted)
+    )
+    try:
+        supervisor.run(descriptors)
+    except Exception:
+        supervisor.give_up(traceback.format_exc(limit=-3))
 
 
 def _rehearse(groundwork: Groundwork) -> None:
