@@ -17,7 +17,6 @@ import traceback
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from limpet.errors import SandboxUnavailable
 from limpet.launch import Request, Terminal
@@ -32,9 +31,6 @@ from limpet.tasks.keyboard import Keyboard
 from limpet.tasks.order import WITHDRAWN, Order
 from limpet.tasks.record import INPUT, OUTPUT, Mark, TaskStatus
 from limpet.tasks.supervisor import Groundwork, Supervisor
-
-if TYPE_CHECKING:
-    pass
 
 FOREVER_S = 1e9
 """A task without a time limit has one of thirty years."""

@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from limpet.loop import SelectorLoop
 from limpet.output.spill import CappedFile
@@ -21,9 +21,6 @@ from limpet.tasks import reader, record
 from limpet.tasks.order import Order, describe
 from limpet.tasks.record import OUTPUT, End, Mark, Record, TaskStatus
 from limpet.tasks.shelf import Shelf
-
-if TYPE_CHECKING:
-    pass
 
 _MEASURE_AFTER = 1 << 20
 """An output that stays short is not worth a look at all others."""
