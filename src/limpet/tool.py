@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from limpet.tasks.wait import Until, Waited
 
 
+_STARTS_AT_ONCE = 32
+"""How many tasks are on their way to a supervisor: each holds descriptors until it is answered."""
+
+
 class Bash:
     """Runs shell commands under one policy.
 
@@ -41,6 +45,7 @@ class Bash:
             raise TypeError("give a Policy or the fields of one, not both")
         self.policy = policy or Policy(**fields)  # type: ignore[arg-type]  # checked by Policy itself
         self._turns = Turns(self.policy.max_concurrent)
+        self._starts = Turns(_STARTS_AT_ONCE)
         has_rules = self.policy.rules != RulePolicy(pack="none")
         self._is_checked = has_rules or self.policy.permissions != PermissionPolicy()
         self._guard: Guard | None = None
@@ -108,7 +113,7 @@ class Bash:
         question = attempt.check(self._get_guard())
         if question is not None and not await _approved(self.policy, question):
             attempt.decline(question)
-        has_turn = self._turns.take() or await self._await_turn(loop, attempt)
+        has_turn = self._turns.take() or await _await_turn(self._turns, loop, attempt)
         try:
             if self.policy.environment.login:
                 from limpet import login
@@ -145,7 +150,12 @@ class Bash:
             from limpet import login
 
             attempt.inherited = await login.read(loop, self.policy)
-        return await begin().on_asyncio(loop)
+        has_turn = self._starts.take() or await _await_turn(self._starts, loop, attempt)
+        try:
+            return await begin().on_asyncio(loop)
+        finally:
+            if has_turn:
+                self._starts.give_back()
 
     def start_sync(self, command: str, **call: Unpack[StartCall]) -> Task:
         """Do the same as `start` without an event loop."""
@@ -288,34 +298,6 @@ class Bash:
         if not answer:
             attempt.decline(question)
 
-    async def _await_turn(self, loop: asyncio.AbstractEventLoop, attempt: Attempt) -> bool:
-        """Wait for a turn; False if the conversation was cancelled before there was one."""
-        import asyncio
-
-        turn: asyncio.Future[None] = loop.create_future()
-
-        def begin() -> None:
-            if not turn.done():
-                turn.set_result(None)
-
-        def on_turn() -> None:
-            loop.call_soon_threadsafe(begin)
-
-        if self._turns.take(on_turn):
-            return True
-        try:
-            if attempt.poll_s is None:
-                await turn
-            while not turn.done():
-                await asyncio.wait([turn], timeout=attempt.poll_s)
-                if attempt.is_cancelled and self._turns.withdraw(on_turn):
-                    return False
-        except BaseException:
-            if not self._turns.withdraw(on_turn):
-                self._turns.give_back()
-            raise
-        return True
-
     def _wait_for_turn(self, attempt: Attempt) -> bool:
         turn = threading.Event()
         on_turn = turn.set
@@ -345,6 +327,35 @@ def check(command: str, rules: RulePolicy | Pack = "default") -> Verdict:
 
 _packs: dict[str, Bash] = {}
 """One for each pack that `check` was asked about."""
+
+
+async def _await_turn(turns: Turns, loop: asyncio.AbstractEventLoop, attempt: Attempt) -> bool:
+    """Wait for a turn; False if the conversation was cancelled before there was one."""
+    import asyncio
+
+    turn: asyncio.Future[None] = loop.create_future()
+
+    def begin() -> None:
+        if not turn.done():
+            turn.set_result(None)
+
+    def on_turn() -> None:
+        loop.call_soon_threadsafe(begin)
+
+    if turns.take(on_turn):
+        return True
+    try:
+        if attempt.poll_s is None:
+            await turn
+        while not turn.done():
+            await asyncio.wait([turn], timeout=attempt.poll_s)
+            if attempt.is_cancelled and turns.withdraw(on_turn):
+                return False
+    except BaseException:
+        if not turns.withdraw(on_turn):
+            turns.give_back()
+        raise
+    return True
 
 
 async def _approved(policy: Policy, question: Approval) -> bool:
