@@ -63,7 +63,12 @@ def test_an_older_process_that_bears_the_marker_is_not_of_the_run() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], env=environment, stdin=-1)
     try:
         now = table.now_ticks()
-        assert [p.pid for p in table.members(table.NOBODY, "abc", now - 1000)] == [child.pid]
+
+        def found() -> list[int]:
+            return [p.pid for p in table.members(table.NOBODY, "abc", now - 1000)]
+
+        # Right after its start a process has no environment yet.
+        assert wait_until(lambda: found() == [child.pid])
         assert table.members(table.NOBODY, "abc", now + 1000) == []
     finally:
         child.communicate()
