@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from support import all_pids, marked_processes, python
+from support import all_pids, marked_processes, python, wait_until
 
 import limpet
 from limpet.process import reap, table
