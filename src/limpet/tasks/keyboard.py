@@ -183,7 +183,7 @@ class _Visitor:
         self.resume()
 
     def pause(self) -> None:
-        """Take no more for now."""
+        """Take no more until `resume`."""
         if self._is_open and not self._is_paused:
             self._is_paused = True
             self._silence.drop_all()

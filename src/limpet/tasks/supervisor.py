@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +49,7 @@ class Groundwork(NamedTuple):
         return cls(SelectorLoop(), read_end)
 
 
-class Supervisor:
+class Supervisor(ABC):
     """What is the same for tasks that it has started, and for those that it has taken over."""
 
     def __init__(self, order: Order, groundwork: Groundwork) -> None:
@@ -67,13 +68,13 @@ class Supervisor:
         self._shell = 0
         self._loop.add_reader(self._signals, self._on_signal)
 
+    @abstractmethod
     def run(self, descriptors: list[int]) -> None:
         """See to the task until it has ended."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stop(self) -> None:
         """End the task."""
-        raise NotImplementedError
 
     def _on_signal(self) -> None:
         """Stop on SIGTERM, and reap orphans."""
