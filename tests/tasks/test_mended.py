@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -169,22 +170,38 @@ def test_a_record_that_cannot_be_read_makes_no_running_task_lost(bash: limpet.Ba
     assert Shelf.of_this_user().prune(0, 0) == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk takes root")
-def test_a_full_disk_does_not_cost_the_exit_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Put the state on a disk of a megabyte."""
     disk = tmp_path / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], check=True)
-    try:
-        monkeypatch.setenv("LIMPET_STATE_DIR", str(disk / "state"))
-        task = limpet.Bash().start_sync("head -c 3M /dev/zero; exit 3")
-        waited = ended(task)
-        assert (waited.status, waited.exit_code) == (TaskStatus.EXITED, 3)
-        assert "could not be saved" in (task.state().reason or "")
-    finally:
-        nursery.close()
-        assert wait_until(lambda: subprocess.run(["umount", disk], stderr=-3).returncode == 0)
+    monkeypatch.setenv("LIMPET_STATE_DIR", str(disk / "state"))
+    yield
+    nursery.close()
+    assert wait_until(lambda: subprocess.run(["umount", disk], stderr=-3).returncode == 0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk takes root")
+@pytest.mark.usefixtures("small_disk")
+def test_a_full_disk_does_not_cost_the_exit_code() -> None:
+    task = limpet.Bash().start_sync("head -c 3M /dev/zero; exit 3")
+    waited = ended(task)
+    assert (waited.status, waited.exit_code) == (TaskStatus.EXITED, 3)
+    assert "could not be saved" in (task.state().reason or "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk takes root")
+@pytest.mark.usefixtures("small_disk")
+def test_nor_does_it_after_a_change_of_size() -> None:
+    # With a long command, so that the record does not fit into what a full disk has left over.
+    command = f": {'x' * 50000}; read go; head -c 3M /dev/zero; exit 3"
+    task = limpet.Bash().start_sync(command, pty=True)
+    asyncio.run(task.resize(100, 30))
+    assert wait_until(lambda: task.state().record.columns == 100)
+    task.send_sync("go\n")
+    waited = ended(task)
+    assert (waited.status, waited.exit_code) == (TaskStatus.EXITED, 3)
 
 
 def test_a_start_that_is_cancelled_leaves_no_task(bash: limpet.Bash) -> None:

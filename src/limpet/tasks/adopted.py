@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from limpet.output.capture import Capture, Pipe
-from limpet.tasks import record, takeover
+from limpet.tasks import takeover
 from limpet.tasks.order import HELD, Adopted, Order
 from limpet.tasks.record import OUTPUT, Mark, TaskStatus
 from limpet.tasks.supervisor import Groundwork, Supervisor
@@ -43,10 +43,7 @@ class AdoptedTask(Supervisor):
         mark = next((m for m in adopted.processes if m.pid == adopted.child.pid), None)
         shell = mark or Mark(adopted.child.pid, 0)
         begun = self.describe(adopted.task_id, adopted.started_at)
-        self._record = begun.with_shell(shell, adopted.child)
-        with suppress(OSError):  # that of the host says nearly the same
-            record.write(directory, self._record)
-        record.reserve(directory, self._record)
+        self._update(begun.with_shell(shell, adopted.child))
         pipes = []
         for fd, mask in zip(sent.get("pipe", ()), adopted.masks, strict=True):
             pipe = Pipe(fd, "stdout")

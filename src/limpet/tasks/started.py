@@ -84,10 +84,7 @@ class Started(Supervisor):
         self._loop.add_reader(reply, self._on_host)
         # To be told of a process that has just begun takes as long as all of the above.
         if not self._is_done and (shell := look_up(self._shell)) is not None:
-            self._record = self._record._replace(shell=Mark.of(shell))
-            with suppress(OSError):
-                record.write(self._directory, self._record)
-            record.reserve(self._directory, self._record)
+            self._update(self._record._replace(shell=Mark.of(shell)))
         self._loop.run_until(lambda: self._is_done)
 
     def _say(self, answer: dict[str, object]) -> None:
@@ -193,9 +190,8 @@ class Started(Supervisor):
         if self._terminal is not None:
             size = struct.pack("HHHH", rows, columns, 0, 0)
             fcntl.ioctl(self._terminal.ours, termios.TIOCSWINSZ, size)
-        if self._record is not None and self._directory is not None:
-            self._record = self._record._replace(columns=columns, rows=rows)
-            record.write(self._directory, self._record)
+        if self._record is not None:
+            self._update(self._record._replace(columns=columns, rows=rows))
 
     def _close_their_ends(self, request: Request) -> None:
         """Close what is the command's, or its terminal and its input would never end."""

@@ -110,6 +110,14 @@ class Supervisor(ABC):
         """Return what is known of the task before it begins."""
         return describe(self._order, task_id, started_at, Mark.of_this())
 
+    def _update(self, changed: Record) -> None:
+        """Record what has changed, and have room for the last record again."""
+        self._record = changed
+        if self._directory is not None:
+            with suppress(OSError):  # the disk is full: the record that there is still holds
+                record.write(self._directory, changed)
+            record.reserve(self._directory, changed)
+
     def _conclude(self, end: End) -> None:
         """Record the end, then add the note of it to the output, then let others go on."""
         if self._directory is None or self._record is None:
