@@ -30,6 +30,7 @@ def test_the_public_names_are_these() -> None:
         "ToolContext",
         "Verdict",
         "check",
+        "profile",
     ]
     assert all(hasattr(limpet, name) for name in limpet.__all__)
 

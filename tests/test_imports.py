@@ -42,6 +42,7 @@ FLOW = [
     {"login"},
     {"tool"},
     {"settings"},
+    {"profiles"},
     {"__init__"},
     {"render"},
     {"cli"},

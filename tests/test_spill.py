@@ -56,7 +56,7 @@ def in_use(path: Path) -> Iterator[None]:
 
 
 def saved_earlier(size: int, *, age_s: float, name: str = "earlier") -> Path:
-    path = state.directory("output") / f"{name}.log"
+    path = state.directory("output") / f"bash-{name}.log"
     path.write_bytes(b"x" * size)
     path.chmod(0o600)
     at = time.time() - age_s
@@ -66,7 +66,7 @@ def saved_earlier(size: int, *, age_s: float, name: str = "earlier") -> Path:
 
 @pytest.fixture
 def sweep_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spill, "_last_sweep_s", -math.inf)
+    monkeypatch.setattr(spill, "_last_sweeps_s", {})
 
 
 # Capture
@@ -90,7 +90,7 @@ def test_short_output_touches_no_disk(state_dir: Path) -> None:
 )
 def test_long_output_is_saved_byte_for_byte(state_dir: Path, pieces: list[bytes]) -> None:
     kept = captured(pieces)
-    path = state_dir / "output" / "run.log"
+    path = state_dir / "output" / "bash-run.log"
     assert kept.spill_path == str(path)
     assert path.read_bytes() == b"".join(pieces)
     assert kept.total_bytes == len(b"".join(pieces))
@@ -307,7 +307,7 @@ def test_an_old_file_in_use_is_not_removed() -> None:
 def test_a_link_among_the_files_leads_nowhere(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text("precious")
-    link = state.directory("output") / "link.log"
+    link = state.directory("output") / "bash-link.log"
     link.symlink_to(outside)
     os.utime(link, (0, 0), follow_symlinks=False)
     captured([b"x" * 1000])
@@ -425,7 +425,7 @@ def test_where_the_state_directory_cannot_be_used_a_private_temporary_one_is(
         patch.setattr(tempfile, "tempdir", str(tmp_path))
         kept = captured([b"x" * 1000])
     root = tmp_path / f"limpet-{os.geteuid()}"
-    assert kept.spill_path == str(root / "output" / "run.log")
+    assert kept.spill_path == str(root / "output" / "bash-run.log")
     assert [stat.S_IMODE(path.stat().st_mode) for path in (root, root / "output")] == [0o700] * 2
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         TaskNotFound,
     )
     from limpet.policy import EnvironmentPolicy, OutputPolicy, PermissionPolicy, Policy, RulePolicy
+    from limpet.profiles import profile
     from limpet.result import Outcome, Result
     from limpet.tasks.task import Task
     from limpet.tool import Bash, check
@@ -45,6 +46,7 @@ __all__ = [
     "ToolContext",
     "Verdict",
     "check",
+    "profile",
 ]
 
 _HOMES = {
@@ -59,6 +61,7 @@ _HOMES = {
         "TaskNotFound",
     ),
     "policy": ("EnvironmentPolicy", "OutputPolicy", "PermissionPolicy", "Policy", "RulePolicy"),
+    "profiles": ("profile",),
     "result": ("Outcome", "Result"),
     "tasks.task": ("Task",),
     "tool": ("Bash", "check"),

@@ -76,13 +76,15 @@ class Attempt:
         extra = call.get("env")
         if extra:
             environment.check_variables(extra)
+        self._ctx = call.get("ctx")
+        if self._ctx is not None and self._ctx.restricted:
+            policy = policy.restricted()
         self._policy = policy
         self._timeout_s = policy.timeout_s if timeout_s is None else check_timeout(timeout_s)
         self._env = extra
         self._stdin = os.fsencode(stdin) if isinstance(stdin, str) else stdin
         self._command = str.__str__(command)  # of a subclass, the text alone
         self._description = description
-        self._ctx = call.get("ctx")
         self._cancel = None if self._ctx is None else self._ctx.cancel
         self._on_timeout = call.get("on_timeout", "kill")
         if self._on_timeout not in ("kill", "background"):

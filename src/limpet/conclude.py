@@ -49,6 +49,7 @@ def conclude(request: Request, end: End) -> Result:
         omitted_bytes=captured.omitted_bytes,
         omitted_lines=captured.omitted_lines,
         total_bytes=captured.total_bytes,
+        omitted_by_stream=captured.omitted_by_stream,
         spill_path=captured.spill_path,
         task_id=end.task_id,
         survivors=end.survivors,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import os
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ class ToolContext:
     cancel: asyncio.Event | threading.Event | None = None
     """Set it to cancel the running calls; a call made while it is set never starts."""
     session_id: str | None = None
+    restricted: bool = False
+    """It may only look: every command runs read-only and without network, enforced by the kernel,
+    whatever the policy says."""
     _position: _Position = field(default_factory=_Position, init=False, repr=False, compare=False)
 
     @property
@@ -34,6 +38,18 @@ class ToolContext:
         if self._position.cwd is not None:
             return self._position.cwd
         return None if self.working_dir is None else str(self.working_dir)
+
+    def at(self, directory: str | None) -> ToolContext:
+        """Return the same conversation for one call that starts elsewhere.
+
+        Only the start is another: a sandbox's workspace is still where the conversation began.
+        """
+        if directory is None:
+            return self
+        here = replace(self)
+        path = os.path.expanduser(directory)  # noqa: PTH111 -- a string
+        here._position.cwd = os.path.join(self.cwd or "", path)
+        return here
 
     def move(self, start: str | None, end: str | None) -> None:
         """Go to `end`, unless another call has moved the conversation since `start`.

@@ -110,7 +110,7 @@ def _about_end(ending: Ending) -> str | None:
 
 
 def _about_timeout(ending: Ending) -> str:
-    text = f"stopped at the limit of {ending.timeout_s:g} s; raise timeout_s if it needs longer"
+    text = f"stopped at the limit of {ending.timeout_s:g} s; give it more time if it needs longer"
     if ending.adopt_error is not None:
         text += f"; it could not go on in the background: {ending.adopt_error}"
     if ending.reading:

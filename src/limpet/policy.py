@@ -37,6 +37,13 @@ _LEAST_BYTES = {"head_bytes": 0, "tail_bytes": 0, "spill_bytes": 1, "spill_direc
 _LEAST_COUNTS = {"max_concurrent": 1, "max_tasks": 0, "tasks_kept": 0}
 
 
+def _check_count(name: str, value: object, least: int, of_what: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be a whole number{of_what}, not {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be {least} or more, not {value!r}")
+
+
 Pack = Literal["default", "strict", "none"]
 """The name of a set of rules."""
 
@@ -78,16 +85,22 @@ class OutputPolicy:
     """The cap on all saved output; the oldest finished files make room, then runs are capped."""
     spill_days: float = 7.0
     """How long saved output is kept."""
+    save_bytes: int | None = None
+    """Output of more than this is saved even if it is returned whole; None is only what is cut."""
+    directory: str | None = None
+    """Where it is saved; None is limpet's own place."""
+    marks_cut: bool = True
+    """Whether the text itself says what was left out of it; the result does in any case."""
 
     def __post_init__(self) -> None:
         if self.streams not in ("merged", "separate"):
             raise ValueError(f"streams must be 'merged' or 'separate', not {self.streams!r}")
         for name, least in _LEAST_BYTES.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f"{name} must be a whole number of bytes, not {value!r}")
-            if value < least:
-                raise ValueError(f"{name} must be {least} or more, not {value!r}")
+            _check_count(name, getattr(self, name), least, " of bytes")
+        if self.save_bytes is not None:
+            _check_count("save_bytes", self.save_bytes, 0, " of bytes")
+        if self.directory is not None and not isinstance(self.directory, str):
+            raise TypeError(f"directory must be a path as text, not {self.directory!r}")
         check_number("spill_days", self.spill_days, unit="days")
 
 
@@ -212,11 +225,7 @@ class Policy:
         check_number("kill_grace_s", self.kill_grace_s, unit="seconds", may_be_zero=True)
         check_number("task_days", self.task_days, unit="days", may_be_zero=True)
         for name, least in _LEAST_COUNTS.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f"{name} must be a whole number, not {value!r}")
-            if value < least:
-                raise ValueError(f"{name} must be {least} or more, not {value!r}")
+            _check_count(name, getattr(self, name), least)
 
     def _fold_sandbox(self, **short: object) -> None:
         sandbox = self.sandbox
@@ -228,6 +237,19 @@ class Policy:
         if given:
             sandbox = replace(sandbox, **given)  # type: ignore[arg-type]  # checked by it itself
         object.__setattr__(self, "sandbox", sandbox)
+
+    def restricted(self) -> Policy:
+        """Return the same for a conversation that may only look: nothing opens it."""
+        sandbox = replace(
+            self.sandbox,
+            mode="read-only",
+            network=False,
+            ports=(),
+            unix_sockets=False,
+            writable=(),
+            degrade=False,
+        )
+        return replace(self, sandbox=sandbox)
 
     @property
     def effective_limits(self) -> LimitPolicy | None:

@@ -115,6 +115,8 @@ class Result:
     omitted_bytes: int = 0
     omitted_lines: int = 0
     total_bytes: int = 0
+    omitted_by_stream: tuple[int, int] = (0, 0)
+    """Bytes that `stdout` and `stderr` lack, each by itself; in merged mode all is stdout."""
     spill_path: str | None = None
     """The raw output in full, or up to the cap; None when `output` is all there was."""
     task_id: str | None = None

@@ -39,6 +39,7 @@ _ADDED_UP = {"deny", "ask", "hide"}
 _OPENS = {
     ("", "shell"),
     ("environment", "login"),
+    ("output", "directory"),
     ("sandbox", "network"),
     ("sandbox", "ports"),
     ("sandbox", "unix_sockets"),

@@ -272,12 +272,13 @@ class Bash:
 
     def constraints(self, ctx: ToolContext | None = None) -> str:
         """Return what a model should be told of the sandbox and the limits; empty without any."""
-        limits = self.policy.effective_limits
-        if self.policy.sandbox.mode == "off" and limits is None:
+        policy = self.policy.restricted() if ctx is not None and ctx.restricted else self.policy
+        limits = policy.effective_limits
+        if policy.sandbox.mode == "off" and limits is None:
             return ""
         from limpet.sandbox.description import describe
 
-        return describe(self.policy.sandbox, limits, workspace_of(ctx))
+        return describe(policy.sandbox, limits, workspace_of(ctx))
 
     def _get_guard(self) -> Guard | None:
         """Return what checks commands; None if the policy has nothing to check."""

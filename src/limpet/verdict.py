@@ -36,10 +36,13 @@ class Verdict(NamedTuple):
         if self.decision == "allow":
             return "allowed"
         verb = "refused" if self.decision == "deny" else "needs approval"
+        told: dict[str, list[Finding]] = {}
+        for finding in self.findings:
+            told.setdefault(finding.rule + finding.message, []).append(finding)
         return "\n".join(
-            f"{verb}: {self._place(finding)} [{finding.rule}]: {finding.message}."
-            f" Instead: {finding.advice}."
-            for finding in self.findings
+            f"{verb}: {self._place(first)}{f' and {len(more)} more' if more else ''}"
+            f" [{first.rule}]: {first.message}. Instead: {first.advice}."
+            for first, *more in told.values()
         )
 
     def _place(self, finding: Finding) -> str:

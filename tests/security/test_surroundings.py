@@ -232,7 +232,7 @@ def test_limpet_itself_is_not_led_out_by_its_own_state(user: str) -> None:
         )
         ctx = limpet.ToolContext(workspace)
         bash.run_sync(f"rm -rf state; ln -s {outside} state", ctx=ctx)
-        spill._last_sweep_s = -spill._SWEEP_EVERY_S
+        spill._last_sweeps_s.clear()
         bash.run_sync("seq 1000", ctx=ctx)
         return [path.name for path in (outside / "output").iterdir()] != ["old"]
 

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from limpet import __version__
 from limpet.errors import SandboxUnavailable, TaskNotFound
 
-_COMMANDS = ("run", "tasks", "output", "wait", "send", "stop", "check", "doctor")
+_COMMANDS = (
+    "run", "tasks", "output", "wait", "send", "stop", "check", "call", "schema", "doctor"
+)  # fmt: skip
 _COULD_NOT_START = 125
 
 

@@ -74,6 +74,8 @@ class Captured(NamedTuple):
     omitted_bytes: int
     omitted_lines: int
     total_bytes: int
+    omitted_by_stream: tuple[int, int]
+    """Bytes of stdout and of stderr; in merged mode all is stdout's."""
     spill_path: str | None
     save_error: OSError | None
     """What kept the output from being saved in full, other than the cap."""
@@ -81,7 +83,7 @@ class Captured(NamedTuple):
     """The cap on what is saved, in words, if there was something to save."""
 
 
-_NOTHING = Captured("", "", "", False, 0, 0, 0, None, None, None)
+_NOTHING = Captured("", "", "", False, 0, 0, 0, (0, 0), None, None, None)
 
 
 class Capture:
@@ -220,6 +222,8 @@ class Capture:
         """Finish the file and return what is kept."""
         if not self._all.total_bytes and self._spill is None:
             return _NOTHING
+        if self._spill is None and self._is_to_be_saved():
+            self._open_spill()
         path = None
         if self._spill is not None:
             path = str(self._spill.path)
@@ -228,22 +232,34 @@ class Capture:
             self._spill_error = self._spill.error
         cut = self._all.cut()
         whole = self._text(cut, path, self._all.total_bytes)
-        parts = {
-            stream: self._text(window.cut(), path, window.total_bytes)
-            for stream, window in self._parts.items()
-        }
+        stdout, stderr = whole, ""
+        omitted = cut.omitted_bytes, 0
+        if self._parts:
+            out, err = self._parts["stdout"], self._parts["stderr"]
+            cut_out, cut_err = out.cut(), err.cut()
+            stdout = self._text(cut_out, path, out.total_bytes)
+            stderr = self._text(cut_err, path, err.total_bytes)
+            omitted = cut_out.omitted_bytes, cut_err.omitted_bytes
         return Captured(
-            stdout=parts.get("stdout", whole),
-            stderr=parts.get("stderr", ""),
+            stdout=stdout,
+            stderr=stderr,
             output=whole,
             truncated=cut.omitted_bytes > 0,
             omitted_bytes=cut.omitted_bytes,
             omitted_lines=cut.omitted_lines,
             total_bytes=self._all.total_bytes,
+            omitted_by_stream=omitted,
             spill_path=path,
             save_error=self._spill_error,
             cap=self._spill.cap if self._spill is not None else None,
         )
+
+    def _is_to_be_saved(self) -> bool:
+        """True for output that the policy wants saved even though nothing of it is cut."""
+        most = self._policy.save_bytes
+        if most is None or self._all.overflowed:  # what has overflowed could not be saved before
+            return False
+        return self._all.total_bytes > most
 
     def _text(self, cut: Cut, path: str | None, total_bytes: int) -> str:
         from limpet.output.text import is_binary  # slow to import, and many commands print nothing
@@ -252,8 +268,8 @@ class Capture:
             where = f"; {self._where(path)}" if cut.omitted_bytes else ""
             return f"[binary output: {total_bytes} bytes{where}]\n"
         head = _part(cut.head)
-        if not cut.omitted_bytes:
-            return head
+        if not cut.omitted_bytes or not self._policy.marks_cut:
+            return head + _part(cut.tail)
         if head and not head.endswith("\n"):
             head += "\n"
         counts = f"{cut.omitted_lines} lines / {cut.omitted_bytes} bytes omitted"

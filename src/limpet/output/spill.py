@@ -19,7 +19,9 @@ _SWEEP_EVERY_S = 3600.0
 _MEASURE_EVERY_BYTES = 64 << 20
 """How much a run may write before the directory's size is looked at again."""
 
-_last_sweep_s = -_SWEEP_EVERY_S
+_DIRECTORIES = 256
+"""So many are remembered, of hosts that choose a new one for each conversation."""
+_last_sweeps_s: dict[Path, float] = {}
 
 
 class Shelf(Protocol):
@@ -33,7 +35,7 @@ class Shelf(Protocol):
 
 
 class Directory:
-    """All files of one directory."""
+    """All saved outputs of one directory; what else lies in it is not ours."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -155,21 +157,29 @@ class Spill(CappedFile):
         Raises:
             OSError: There is no place for it.
         """
-        directory = state.directory("output")
+        directory = state.directory("output") if policy.directory is None else _made(policy)
         sweep(directory, policy)
-        path = directory / f"{run_id}.log"
+        path = directory / f"bash-{run_id}.log"
         fd = os.open(path, OPEN_FLAGS, 0o600)
         fcntl.flock(fd, fcntl.LOCK_SH)
         super().__init__(fd, path, policy, Directory(directory))
 
 
+def _made(policy: OutputPolicy) -> Path:
+    """Return the directory that the host has chosen, made if it is missing."""
+    path = Path(policy.directory or "").expanduser().absolute()
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
 def sweep(directory: Path, policy: OutputPolicy) -> None:
     """Remove files older than the policy keeps them, at most once an hour."""
-    global _last_sweep_s
     now = time.monotonic()
-    if now - _last_sweep_s < _SWEEP_EVERY_S:
+    if now - _last_sweeps_s.get(directory, -_SWEEP_EVERY_S) < _SWEEP_EVERY_S:
         return
-    _last_sweep_s = now
+    if len(_last_sweeps_s) >= _DIRECTORIES:
+        _last_sweeps_s.clear()
+    _last_sweeps_s[directory] = now
     oldest = time.time() - policy.spill_days * 86400
     for modified, _, path in _files(directory):
         if modified < oldest:
@@ -196,6 +206,8 @@ def make_room(shelf: Shelf, cap: int) -> int:
 def _files(directory: Path) -> list[tuple[float, int, Path]]:
     found = []
     for entry in os.scandir(directory):
+        if not (entry.name.startswith("bash-") and entry.name.endswith(".log")):
+            continue
         with suppress(FileNotFoundError):  # another program sweeps the same directory
             status = entry.stat(follow_symlinks=False)
             found.append((status.st_mtime, status.st_size, Path(entry.path)))

@@ -1,0 +1,29 @@
+"""What a tool call comes to."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Answer(NamedTuple):
+    """The answer to one call of a tool."""
+
+    text: str
+    """What the model reads."""
+    is_error: bool = False
+    """True when the call could not be done, or its command was killed; a command's exit code is an
+    answer."""
+    data: Any = None
+    """The same for programs, as JSON-ready values."""
+    can_retry: bool = False
+    """Of an error: whether the model can do something about it itself."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as `limpet call` prints it."""
+        return {"text": self.text, "is_error": self.is_error, "data": self.data}
+
+
+def failure(kind: str, text: str, *, can_retry: bool) -> Answer:
+    """Return the answer to a call that came to nothing."""
+    data = {"error": kind, "message": text, "retry": can_retry}
+    return Answer(text, is_error=True, data=data, can_retry=can_retry)

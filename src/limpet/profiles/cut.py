@@ -1,0 +1,126 @@
+"""Making long text short: pure functions, one for each way of cutting."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Fitted(NamedTuple):
+    """Text that fits a budget, and what it cost."""
+
+    text: str
+    omitted_lines: int = 0
+    omitted_chars: int = 0
+
+    @property
+    def is_cut(self) -> bool:
+        """True if something was left out."""
+        return self.omitted_lines > 0 or self.omitted_chars > 0
+
+
+def middle(text: str, head: int, tail: int, marker: str) -> str:
+    """Return the first and the last so many characters, with a marker for what lay between."""
+    return text[:head] + marker + (text[-tail:] if tail else "")
+
+
+def middle_bytes(text: str, head: int, tail: int, marker: str) -> str:
+    """Return the same, counted in bytes of UTF-8; no character is split."""
+    data = text.encode("utf-8", "replace")
+    start = data[:head].decode("utf-8", "ignore")
+    end = data[len(data) - tail :].decode("utf-8", "ignore") if tail else ""
+    return start + marker + end
+
+
+def last_lines(text: str, count: int) -> str:
+    """Return the last so many lines."""
+    lines = text.splitlines(keepends=True) if "\r" in text else _lines(text)
+    return "".join(lines[-count:])
+
+
+def count_lines(text: str) -> int:
+    """Return how many lines a text has; a last one without its end counts."""
+    return text.count("\n") + (bool(text) and not text.endswith("\n"))
+
+
+_TROUBLE = re.compile(
+    r"\b(?:error|fatal|panic|panicked|traceback|exception|assert(?:ion)?(?:error)?|failed|failure"
+    r"|undefined reference|segmentation fault|cannot|not found|denied)\b|^\s*(?:E  |FAIL|✗|✘|×)",
+    re.I,
+)
+_GAP = re.compile(r"\[… .* omitted; .*…\]\n?")
+"""What the engine says where it has cut itself."""
+_HEAD_SHARE, _TROUBLE_SHARE = 0.25, 0.2
+_LONGEST_LINE = 2000
+_ROOM_FOR_MARKER = 60
+
+
+def by_lines(text: str, budget: int) -> Fitted:
+    """Return text that fits a budget of characters.
+
+    It is whole lines of the head and the tail, and of what lies between those that tell of trouble.
+    """
+    if len(text) <= budget:
+        return Fitted(text)
+    lines = [_shortened(line, min(_LONGEST_LINE, budget // 4)) for line in _lines(text)]
+    if sum(map(len, lines)) <= budget:
+        return Fitted("".join(lines), 0, len(text) - sum(map(len, lines)))
+    head = _fitting(lines, int(budget * _HEAD_SHARE))
+    rest = budget - sum(map(len, lines[:head]))
+    room = int(budget * _TROUBLE_SHARE)
+    tail = _fitting(lines[: head - 1 if head else None : -1], rest - room)
+    stop = len(lines) - tail
+    kept = _troubled(lines, head, stop, room)
+    parts: list[str] = lines[:head]
+    place = head
+    for number in [*kept, stop]:
+        if number > place:
+            parts.append(_marker(number - place))
+        if number < stop:
+            parts.append(lines[number])
+        place = number + 1
+    parts += lines[stop:]
+    shown = lines[:head] + lines[stop:] + [lines[number] for number in kept]
+    return Fitted("".join(parts), stop - head - len(kept), len(text) - sum(map(len, shown)))
+
+
+def _lines(text: str) -> list[str]:
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _marker(lines: int) -> str:
+    return f"[… {lines:,} line{'' if lines == 1 else 's'} left out …]\n"
+
+
+def _fitting(lines: list[str], room: int) -> int:
+    """Return how many of the first lines fit."""
+    used = 0
+    for count, line in enumerate(lines):
+        used += len(line)
+        if used > room:
+            return count
+    return len(lines)
+
+
+def _troubled(lines: list[str], start: int, stop: int, room: int) -> list[int]:
+    """Return the lines between that tell of trouble, the first ones, as many as fit."""
+    kept: list[int] = []
+    for number in range(start, stop):
+        line = lines[number]
+        is_gap = _GAP.fullmatch(line) is not None
+        if not is_gap and not _TROUBLE.search(line):
+            continue
+        room -= len(line) + _ROOM_FOR_MARKER
+        if room < 0 and not is_gap:
+            continue
+        kept.append(number)
+    return kept
+
+
+def _shortened(line: str, most: int) -> str:
+    if len(line) <= most:
+        return line
+    half = most // 2 - 20
+    end = "\n" if line.endswith("\n") else ""
+    body = line.rstrip("\n")
+    return f"{body[:half]}[… {len(body) - 2 * half:,} characters …]{body[-half:]}{end}"

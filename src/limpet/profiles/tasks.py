@@ -1,0 +1,284 @@
+"""The `tasks` profile: milliseconds, background tasks by id, and a tool to read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import Field
+
+from limpet.events import Event, Finished, Output
+from limpet.policy import Policy
+from limpet.profiles import blocked, cut
+from limpet.profiles.answer import Answer
+from limpet.profiles.asks import Read, Run, Start, TaskFacts, TaskReading
+from limpet.profiles.input import Input, Variables
+from limpet.profiles.toolbox import Profile, Tool
+from limpet.result import Outcome, Result
+from limpet.verdict import Verdict
+
+LONGEST_MS = 600_000
+_READ_MS = 30_000
+_BYTES_PER_CHAR = 4
+"""At most, so that what is shown of each end is in what the engine keeps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BashConfig:
+    """What a host may set."""
+
+    default_timeout: float = 120_000
+    max_timeout: float = LONGEST_MS
+    """In milliseconds."""
+    max_output_size: int = 30_000
+    """Of each stream, in characters."""
+    blocked_commands: tuple[str, ...] = ("rm -rf /", "mkfs", "dd if=/dev/zero", ":(){:|:&};:")
+    """These four are taken by what they mean, others as text that no command may contain."""
+    require_description: bool = False
+    sandbox_mode: bool = False
+    """Whether commands write in their workspace only, and have no network."""
+
+
+class BashInput(Input):
+    """Of `Bash`."""
+
+    command: str = Field(min_length=1, description="The command to execute.")
+    description: str | None = Field(None, description="What this command does; recommended.")
+    timeout: float | None = Field(
+        None, ge=0, le=LONGEST_MS, description="In milliseconds: 120000 if not given."
+    )
+    run_in_background: bool = Field(
+        False, description="Do not wait for its end: returns a task_id for TaskOutput."
+    )
+    cwd: str | None = Field(None, description="Where to execute it, if not in the usual place.")
+    env: Variables | None = Field(None, description="Variables to set over the inherited ones.")
+
+
+class TaskOutputInput(Input):
+    """Of `TaskOutput`."""
+
+    task_id: str = Field(description="The task_id that Bash has returned.")
+    block: bool = Field(True, description="Whether to wait for the task's end.")
+    timeout: float = Field(
+        _READ_MS, ge=0, le=LONGEST_MS, description="How long to wait, in milliseconds."
+    )
+
+
+def build(*, config: BashConfig | None = None) -> Profile:
+    """Return the profile.
+
+    Args:
+        config: What the host sets; see `BashConfig`.
+    """
+    chosen = config or BashConfig()
+
+    def tell(given: BashInput, value: Result | TaskFacts) -> Answer:
+        return _started(value) if isinstance(value, TaskFacts) else _ended(value, chosen)
+
+    def tell_output(given: TaskOutputInput, value: TaskReading) -> Answer:
+        return _read(value, chosen.max_output_size)
+
+    return Profile(
+        name="tasks",
+        shape=lambda policy: _shape(policy, chosen),
+        event=stream_event,
+        tools=(
+            Tool("Bash", _BASH, BashInput, lambda given: _ask(given, chosen), tell,
+                 title="Run a command"),
+            Tool("TaskOutput", _TASK_OUTPUT, TaskOutputInput, _ask_output, tell_output,
+                 title="Read a task's output", effect="reads"),
+        ),
+    )  # fmt: skip
+
+
+_BASH = """\
+Execute a shell command.
+
+- command: what to execute (required)
+- description: what it does (recommended)
+- timeout: in milliseconds, 120000 if not given, at most 600000
+- run_in_background: start it and return its task_id; TaskOutput reads what it prints
+- cwd: another working directory
+- env: more environment variables
+
+Quote paths that have spaces, and prefer absolute ones to `cd`. Chain with && what depends on each \
+other, with ; what does not. Use dedicated tools instead of find, grep, cat, head and tail where \
+there are any. Each stream is cut in the middle if it is long."""
+_TASK_OUTPUT = """\
+Return what a background task has printed, and whether it has ended. Waits for its end unless \
+block is false."""
+
+
+def _shape(policy: Policy, config: BashConfig) -> Policy:
+    half = _BYTES_PER_CHAR * config.max_output_size // 2
+    output = replace(
+        policy.output,
+        streams="separate",
+        head_bytes=half,
+        tail_bytes=half,
+        save_bytes=config.max_output_size,
+        marks_cut=False,
+    )
+    shaped = replace(blocked.shaped(policy, config.blocked_commands), output=output)
+    if config.sandbox_mode and policy.sandbox.mode == "off":
+        shaped = replace(shaped, sandbox=replace(policy.sandbox, mode="workspace"))
+    return shaped
+
+
+def _ask(given: BashInput, config: BashConfig) -> Run | Start:
+    if config.require_description and not (given.description or "").strip():
+        raise ValueError("description is required: say in a few words what the command does")
+    if given.run_in_background:
+        return Start(given.command, None, given.env, given.cwd, given.description)
+    limit_ms = min(given.timeout or config.default_timeout, config.max_timeout)
+    return Run(given.command, limit_ms / 1000, given.env, given.cwd, given.description)
+
+
+def stream_event(event: Event) -> dict[str, Any] | None:
+    """Return an event of a running command in this profile's form; None if it has none for it."""
+    match event:
+        case Output():
+            return {"type": event.stream, "data": event.text}
+        case Finished(result):
+            return {"type": "exit", "code": _exit_code(result)}
+        case _:
+            return None
+
+
+# What came of it
+
+
+def _ended(result: Result, config: BashConfig) -> Answer:
+    if result.outcome is Outcome.REFUSED:
+        reason = _reason(result, config.blocked_commands)
+        return Answer(reason, is_error=True, data=_refused(reason), can_retry=True)
+    most = config.max_output_size
+    stdout, stderr = (
+        _shortened(text, most, omitted)
+        for text, omitted in zip(
+            (result.stdout, result.stderr), result.omitted_by_stream, strict=True
+        )
+    )
+    is_cut = (stdout, stderr) != (result.stdout, result.stderr)
+    if result.is_error and result.hint:
+        stderr += ("\n" if stderr and not stderr.endswith("\n") else "") + result.hint
+    data = _output(
+        success=result.ok,
+        stdout=stdout,
+        stderr=stderr,
+        exit_code=_exit_code(result),
+        duration_ms=round(result.duration_s * 1000),
+        truncated=is_cut,
+        task_id=result.task_id,
+        output_file=result.spill_path,
+    )
+    return Answer(
+        _text(result, stdout, stderr),
+        is_error=result.is_error and result.outcome is not Outcome.SIGNALED,
+        data=data,
+        can_retry=result.outcome in (Outcome.TIMED_OUT, Outcome.FAILED_TO_START),
+    )
+
+
+def _output(
+    *,
+    success: bool,
+    stdout: str,
+    stderr: str,
+    exit_code: int,
+    duration_ms: int,
+    truncated: bool = False,
+    task_id: str | None = None,
+    output_file: str | None = None,
+) -> dict[str, Any]:
+    """Return a BashOutput."""
+    return locals()
+
+
+def _exit_code(result: Result) -> int:
+    if result.outcome is Outcome.REFUSED:
+        return -1
+    return 1 if result.exit_code is None else result.exit_code
+
+
+def _refused(reason: str) -> dict[str, Any]:
+    return _output(success=False, stdout="", stderr=reason, exit_code=-1, duration_ms=0)
+
+
+_REASONS = {
+    "rm-dangerous": "Recursive delete from root",
+    "device-redirect": "Writing to block device",
+    "chmod-777": "Insecure permissions",
+}
+
+
+def _reason(result: Result, patterns: tuple[str, ...]) -> str:
+    """Say which pattern a refused command has met, and what to do instead."""
+    verdict = result.verdict or Verdict(result.command, "deny")
+    pattern = blocked.pattern_of(verdict, patterns)
+    rules = [finding.rule for finding in verdict.findings]
+    if pattern is not None:
+        first: str | None = f"Command contains blocked pattern: {pattern}"
+    else:
+        first = next((_REASONS[rule] for rule in rules if rule in _REASONS), None)
+    return "\n".join(part for part in (first, result.hint) if part)
+
+
+def _shortened(text: str, most: int, omitted_before: int) -> str:
+    if len(text) <= most and not omitted_before:
+        return text
+    count = max(0, len(text) - most) + omitted_before
+    half = most // 2
+    return cut.middle(text, half, half, f"\n\n... ({count} characters truncated) ...\n\n")
+
+
+def _text(result: Result, stdout: str, stderr: str) -> str:
+    parts = [stdout.rstrip("\n")] if stdout.strip() else []
+    if stderr.strip():
+        parts.append(f"stderr:\n{stderr.rstrip()}")
+    if not result.ok:
+        parts.append(f"Exit code: {_exit_code(result)}\nDuration: {result.duration_s:.1f}s")
+    if result.hint and not result.is_error:
+        parts.append(result.hint)
+    if result.spill_path and result.spill_path not in "".join(parts):
+        parts.append(f"Full output: {result.spill_path}")
+    return "\n\n".join(parts) or "(no output)"
+
+
+def _started(task: TaskFacts) -> Answer:
+    said = f"Background task started: {task.id}"
+    text = f"{said}\nOutput: {task.output_path}\nUse TaskOutput to get results."
+    data = _output(
+        success=True,
+        stdout=said,
+        stderr="",
+        exit_code=0,
+        duration_ms=0,
+        task_id=task.id,
+        output_file=task.output_path,
+    )
+    return Answer(text, data=data)
+
+
+# TaskOutput
+
+
+def _ask_output(given: TaskOutputInput) -> Read:
+    return Read(given.task_id, {}, given.timeout / 1000 if given.block else 0.0)
+
+
+def _read(found: TaskReading, most: int) -> Answer:
+    task = found.task
+    output = _shortened(found.reading.text, most, 0)
+    code = "" if task.exit_code is None else f", exit code {task.exit_code}"
+    text = f"Task {task.id}: {task.status}{code} after {task.duration_s:.1f}s"
+    data = {
+        "task_id": task.id,
+        "status": task.status,
+        "exit_code": task.exit_code,
+        "output": output,
+        "duration_ms": round(task.duration_s * 1000),
+        "truncated": output != found.reading.text,
+        "output_file": task.output_path,
+    }
+    return Answer(f"{text}\n\n{output}" if output else f"{text}\n\n(no output)", data=data)

@@ -1,0 +1,262 @@
+"""A profile at work: what a model is offered, and what becomes of its calls."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from limpet.context import ToolContext
+from limpet.errors import SandboxUnavailable, TaskNotFound
+from limpet.events import Event, Finished
+from limpet.policy import Policy
+from limpet.profiles.answer import Answer, failure
+from limpet.profiles.asks import Ask, Run
+from limpet.profiles.input import Input, InvalidInput, schema_of, validated
+from limpet.profiles.reach import OutOfReach
+from limpet.result import Result
+from limpet.tool import Bash
+
+_Given = TypeVar("_Given", bound=Input)
+_Value = TypeVar("_Value")
+_log = logging.getLogger("limpet")
+
+Effect = Literal["runs", "acts", "reads"]
+"""What a tool can do: run any command, act on tasks that run already, or only look."""
+
+
+@dataclass(frozen=True)
+class Tool(Generic[_Given, _Value]):
+    """One tool as data: its name, what it takes, what that asks of the engine, how it is told."""
+
+    name: str
+    description: str
+    input: type[_Given]
+    ask: Callable[[_Given], Ask[_Value]]
+    """Which call of the engine an input stands for; ValueError if it cannot stand for one."""
+    tell: Callable[[_Given, _Value], Answer]
+    """What the model reads of what came of it: a pure function."""
+    title: str = ""
+    effect: Effect = "runs"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What one kind of agent sees: its tools, and what they make of the host's policy."""
+
+    name: str
+    tools: tuple[Tool[Any, Any], ...]
+    shape: Callable[[Policy], Policy] = lambda policy: policy
+    """Returns the policy that the tools need."""
+    event: Callable[[Event], Any] = lambda event: event
+    """How an event of a running command is told to whoever streams a call; None leaves it out."""
+    removes_saved: bool = False
+    """Whether saved outputs go when the toolbox is closed, and at once those that an answer does
+    not name; else they are kept for the policy's time."""
+    offers_restricted: bool = False
+    """Whether its users count on restricted conversations: warn if there are none here."""
+
+
+class Definition(NamedTuple):
+    """A tool as a model is told of it."""
+
+    name: str
+    title: str
+    description: str
+    input_schema: dict[str, Any]
+    effect: Effect
+
+
+class Toolbox:
+    """The tools of a profile under one policy. It keeps no state of a conversation: share it."""
+
+    def __init__(self, profile: Profile, policy: Policy | None = None) -> None:
+        self.profile = profile
+        self.bash = Bash(profile.shape(policy or Policy()))
+        self._tools = {tool.name: tool for tool in profile.tools}
+        self._saved: list[str] = []
+        self._finalizer = weakref.finalize(self, _remove, self._saved)
+        self._missing: str | None = None
+        if profile.offers_restricted:
+            self._missing = _missing_sandbox()
+
+    # What a model is told
+
+    @property
+    def name(self) -> str:
+        """The name of the first tool, which runs commands."""
+        return self.profile.tools[0].name
+
+    @property
+    def description(self) -> str:
+        """The description of the first tool, where the host is now."""
+        return self.definitions()[0].description
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the first tool's parameters."""
+        return schema_of(self.profile.tools[0].input)
+
+    def definitions(self, ctx: ToolContext | None = None) -> list[Definition]:
+        """Return all tools, with what holds in one conversation."""
+        here = self._here(ctx or ToolContext())
+        return [
+            Definition(
+                tool.name,
+                tool.title or tool.name,
+                f"{tool.description}\n\n{here}" if tool.effect == "runs" else tool.description,
+                schema_of(tool.input),
+                tool.effect,
+            )
+            for tool in self.profile.tools
+        ]
+
+    def _here(self, ctx: ToolContext) -> str:
+        where = f"Working directory: {ctx.at('.').cwd if ctx.cwd else Path.cwd()}"
+        parts = [where, self.bash.constraints(ctx)]
+        if self._missing is not None:
+            parts.append(f"Restricted mode is not available here: it needs {self._missing}.")
+        return "\n".join(part for part in parts if part)
+
+    # What becomes of its calls
+
+    async def call(
+        self,
+        arguments: Mapping[str, Any] | str | bytes,
+        ctx: ToolContext | None = None,
+        *,
+        tool: str | None = None,
+    ) -> Answer:
+        """Do what a model has called for, and return what it reads; bad input is an answer too.
+
+        Args:
+            arguments: What the model gave, as an object or as the text of one.
+            ctx: The conversation.
+            tool: Which tool; the first one if nothing is said.
+
+        Raises:
+            LookupError: There is no such tool.
+            asyncio.CancelledError: The awaiting task was cancelled; all that ran is dead.
+        """
+        used, ctx = self._find(tool), ctx or ToolContext()
+        try:
+            given = validated(used.input, arguments)
+            value = await used.ask(given).perform(self.bash, ctx)
+        except Exception as error:
+            return _explained(error)
+        return self._told(used, given, value)
+
+    def call_sync(
+        self,
+        arguments: Mapping[str, Any] | str | bytes,
+        ctx: ToolContext | None = None,
+        *,
+        tool: str | None = None,
+    ) -> Answer:
+        """Do the same without an event loop, or inside of one, blocking the thread."""
+        import asyncio
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self.call(arguments, ctx, tool=tool))
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(self.call_sync, arguments, ctx, tool=tool).result()
+
+    async def stream(
+        self,
+        arguments: Mapping[str, Any] | str | bytes,
+        ctx: ToolContext | None = None,
+        *,
+        tool: str | None = None,
+    ) -> AsyncIterator[Any]:
+        """Do the same, and yield what happens meanwhile; the answer last.
+
+        To stop iterating kills the command.
+        """
+        used, ctx = self._find(tool), ctx or ToolContext()
+        try:
+            given = validated(used.input, arguments)
+            ask = used.ask(given)
+            if not isinstance(ask, Run):
+                value = await ask.perform(self.bash, ctx)
+            else:
+                async for event in ask.shaped(self.bash).stream(ask.command, **ask.call(ctx)):
+                    if (told := self.profile.event(event)) is not None:
+                        yield told
+                    if isinstance(event, Finished):
+                        value = event.result
+        except Exception as error:
+            yield _explained(error)
+            return
+        yield self._told(used, given, value)
+
+    def _find(self, name: str | None) -> Tool[Any, Any]:
+        if name is None:
+            return self.profile.tools[0]
+        if name not in self._tools:
+            names = ", ".join(self._tools)
+            raise LookupError(f"the profile {self.profile.name} has no tool {name!r}: {names}")
+        return self._tools[name]
+
+    def _told(self, tool: Tool[Any, Any], given: Input, value: object) -> Answer:
+        answer = tool.tell(given, value)
+        if self.profile.removes_saved and isinstance(value, Result) and value.spill_path:
+            if value.spill_path in answer.text:
+                self._saved.append(value.spill_path)
+            else:
+                _remove([value.spill_path])  # nobody will ask for it
+        return answer
+
+    # Its end
+
+    def close(self) -> None:
+        """Remove what the profile has saved for as long as it is used."""
+        _remove(self._saved)
+
+    def keep(self) -> None:
+        """Leave what was saved so far to the policy's time."""
+        self._saved.clear()
+
+    def __enter__(self) -> Toolbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _remove(paths: list[str]) -> None:
+    while paths:
+        with suppress(OSError):
+            Path(paths.pop()).unlink(missing_ok=True)
+
+
+def _explained(error: Exception) -> Answer:
+    """Return what a model is told of a call that came to nothing; raise what is a defect."""
+    match error:
+        case InvalidInput() | OutOfReach():
+            return failure("invalid_input", str(error), can_retry=True)
+        case TaskNotFound():
+            return failure("not_found", str(error), can_retry=True)
+        case SandboxUnavailable():
+            return failure("sandbox_unavailable", str(error), can_retry=False)
+        case ValueError():
+            return failure("invalid_input", str(error), can_retry=True)
+        case OSError():
+            return failure("failed", str(error), can_retry=False)
+    raise error
+
+
+def _missing_sandbox() -> str | None:
+    from limpet.sandbox.probe import probe
+
+    needs = probe().needs
+    if needs is not None:
+        _log.warning("there is no restricted mode here: it needs %s; only the rules guard", needs)
+    return needs
