@@ -1,4 +1,4 @@
-"""What the README shows is true."""
+"""What the README and the other pages show is true."""
 
 from __future__ import annotations
 
@@ -11,10 +11,17 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCKS = {
+    f"{page.stem}_{number}": block
+    for page in PAGES
+    for number, block in enumerate(
+        re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S)
+    )
+}
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
+@pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
 def test_a_python_example_runs(block: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", block], capture_output=True, text=True, timeout=20, cwd=tmp_path
@@ -23,8 +30,8 @@ def test_a_python_example_runs(block: str, tmp_path: Path) -> None:
 
 
 def test_a_python_example_is_typed(tmp_path: Path) -> None:
-    for number, block in enumerate(BLOCKS):
-        (tmp_path / f"example_{number}.py").write_text(block)
+    for name, block in BLOCKS.items():
+        (tmp_path / f"example_{name}.py").write_text(block)
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--no-incremental", str(tmp_path)],
         capture_output=True,
@@ -35,10 +42,11 @@ def test_a_python_example_is_typed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_every_file_it_links_to_exists() -> None:
-    links = re.findall(r"\]\(([^)#:]+)\)", README)
-    assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_file_it_links_to_exists(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+    assert links or page.stem != "README"
+    assert [link for link in links if not (page.parent / link).exists()] == []
 
 
 def test_every_file_of_pains_is_named_as_a_proof() -> None:

@@ -89,8 +89,9 @@ class OutputPolicy:
     """Output of more than this is saved even if it is returned whole; None is only what is cut."""
     directory: str | None = None
     """Where it is saved; None is limpet's own place."""
-    marks_cut: bool = True
-    """Whether the text itself says what was left out of it; the result does in any case."""
+    cut_mark: str | None = None
+    """What stands in the text where something was left out; None says how much, and where all of
+    it is."""
 
     def __post_init__(self) -> None:
         if self.streams not in ("merged", "separate"):
@@ -99,8 +100,10 @@ class OutputPolicy:
             _check_count(name, getattr(self, name), least, " of bytes")
         if self.save_bytes is not None:
             _check_count("save_bytes", self.save_bytes, 0, " of bytes")
-        if self.directory is not None and not isinstance(self.directory, str):
-            raise TypeError(f"directory must be a path as text, not {self.directory!r}")
+        for name in ("directory", "cut_mark"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise TypeError(f"{name} must be text, not {value!r}")
         check_number("spill_days", self.spill_days, unit="days")
 
 

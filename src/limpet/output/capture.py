@@ -268,8 +268,10 @@ class Capture:
             where = f"; {self._where(path)}" if cut.omitted_bytes else ""
             return f"[binary output: {total_bytes} bytes{where}]\n"
         head = _part(cut.head)
-        if not cut.omitted_bytes or not self._policy.marks_cut:
-            return head + _part(cut.tail)
+        if not cut.omitted_bytes:
+            return head
+        if self._policy.cut_mark is not None:
+            return head + self._policy.cut_mark + _part(cut.tail)
         if head and not head.endswith("\n"):
             head += "\n"
         counts = f"{cut.omitted_lines} lines / {cut.omitted_bytes} bytes omitted"

@@ -24,18 +24,45 @@ def middle(text: str, head: int, tail: int, marker: str) -> str:
     return text[:head] + marker + (text[-tail:] if tail else "")
 
 
-def middle_bytes(text: str, head: int, tail: int, marker: str) -> str:
+JOIN = "\0"
+"""As the policy's `cut_mark`: stands where the engine has left something out, and nowhere else,
+since clean text has no such character."""
+
+
+class Ends(NamedTuple):
+    """The two ends of a text, and how much lies between them that is known."""
+
+    head: str
+    tail: str
+    omitted: int
+    """Characters of what the engine has kept; 0 if nothing had to be left out."""
+
+
+def ends(text: str, head: int, tail: int) -> Ends:
+    """Return the first and the last so many characters, no character twice.
+
+    What the engine has left out lies between them, in any case.
+    """
+    start, join, end = text.partition(JOIN)
+    if not join:
+        if len(text) <= head + tail:
+            return Ends(text, "", 0)
+        return Ends(text[:head], text[len(text) - tail :], len(text) - head - tail)
+    kept_start, kept_end = start[:head], end[max(0, len(end) - tail) :]
+    return Ends(kept_start, kept_end, len(start) + len(end) - len(kept_start) - len(kept_end))
+
+
+def ends_in_bytes(text: str, head: int, tail: int) -> tuple[str, str]:
     """Return the same, counted in bytes of UTF-8; no character is split."""
-    data = text.encode("utf-8", "replace")
-    start = data[:head].decode("utf-8", "ignore")
-    end = data[len(data) - tail :].decode("utf-8", "ignore") if tail else ""
-    return start + marker + end
+    start, _, end = text.partition(JOIN)
+    first = start.encode("utf-8", "replace")[:head].decode("utf-8", "ignore")
+    data = end.encode("utf-8", "replace")
+    return first, data[max(0, len(data) - tail) :].decode("utf-8", "ignore")
 
 
 def last_lines(text: str, count: int) -> str:
     """Return the last so many lines."""
-    lines = text.splitlines(keepends=True) if "\r" in text else _lines(text)
-    return "".join(lines[-count:])
+    return "".join(_lines(text)[-count:])
 
 
 def count_lines(text: str) -> int:
@@ -62,7 +89,9 @@ def by_lines(text: str, budget: int) -> Fitted:
     """
     if len(text) <= budget:
         return Fitted(text)
-    lines = [_shortened(line, min(_LONGEST_LINE, budget // 4)) for line in _lines(text)]
+    lines = _lines(text)
+    longest = max(min(_LONGEST_LINE, budget // 4), int(budget * 0.9) // len(lines))
+    lines = [_shortened(line, longest) for line in lines]
     if sum(map(len, lines)) <= budget:
         return Fitted("".join(lines), 0, len(text) - sum(map(len, lines)))
     head = _fitting(lines, int(budget * _HEAD_SHARE))

@@ -22,9 +22,10 @@ from limpet.profiles.asks import (
     TaskWaited,
     Wait,
 )
-from limpet.profiles.input import Input, Whole
+from limpet.profiles.input import Count, Input, Several
 from limpet.profiles.toolbox import Profile, Tool
 from limpet.result import Outcome, Result
+from limpet.tasks.notices import Notice
 from limpet.tasks.reader import Part
 from limpet.tasks.stop import Stopped
 
@@ -58,10 +59,10 @@ class OutputInput(Input):
     """Of `bash_output`."""
 
     task: str = _TASK
-    cursor: Whole | None = Field(
-        None, ge=0, description="From here on, as the last answer said: only what is new."
+    cursor: Count | None = Field(
+        None, description="From here on, as the last answer said: only what is new."
     )
-    lines: Whole | str | None = Field(
+    lines: Count | str | None = Field(
         None,
         description="The last so many lines, or a range such as '10:40'.",
     )
@@ -73,10 +74,10 @@ class OutputInput(Input):
 class WaitInput(Input):
     """Of `bash_wait`."""
 
-    task: str | list[str] = Field(
+    task: str | Several = Field(
         description="The id of the task, or several: then the first that is ready."
     )
-    until: str | list[str] = Field(
+    until: str | Several = Field(
         "exit",
         description="What for: exit, quiet:SECONDS, /REGEX/ in its output, port:NUMBER that it"
         " listens on; or several, whichever comes first.",
@@ -84,7 +85,7 @@ class WaitInput(Input):
     timeout_s: float = Field(
         60.0, gt=0, le=_LONGEST_WAIT_S, description="How long at most, in seconds."
     )
-    cursor: Whole | None = Field(None, ge=0, description="From where on output is new.")
+    cursor: Count | None = Field(None, description="From where on output is new.")
 
 
 class SendInput(Input):
@@ -139,6 +140,7 @@ def build(*, budget_chars: int = BUDGET_CHARS) -> Profile:
     return Profile(
         name="default",
         shape=shape,
+        ended=_tell_end,
         tools=(
             Tool("bash", _BASH.format(budget=budget_chars), BashInput, _ask_bash, tell_bash,
                  title="Run a command"),
@@ -218,8 +220,10 @@ def _facts(result: Result, fitted: cut.Fitted) -> list[str]:
         facts.append(_how(result))
     if result.truncated or fitted.is_cut:
         lines = result.omitted_lines + fitted.omitted_lines
+        chars = result.omitted_bytes + fitted.omitted_chars
+        much = f"{lines:,} lines" if lines else f"{chars:,} characters"
         where = f"; all of it is in {result.spill_path}" if result.spill_path else ""
-        facts.append(f"{lines:,} lines of the output were left out{where}")
+        facts.append(f"{much} of the output were left out{where}")
     if result.hint:
         facts.append(result.hint)
     return facts
@@ -260,9 +264,11 @@ def _part(given: OutputInput, budget: int) -> Part:
     part = Part(limit=budget, cursor=given.cursor, search=given.search)
     if isinstance(given.lines, int):
         part["last"] = given.lines
+    elif given.lines is not None and given.lines.isdecimal():
+        part["last"] = int(given.lines)
     elif given.lines is not None:
-        first, _, last = given.lines.partition(":")
-        if not first.isdecimal() or not (last.isdecimal() or not last):
+        first, colon, last = given.lines.partition(":")
+        if not colon or not first.isdecimal() or not (last.isdecimal() or not last):
             raise ValueError(
                 f"lines must be a whole number or a range such as '10:40', not {given.lines!r}"
             )
@@ -351,6 +357,13 @@ def _state(task: TaskFacts) -> str:
     signal = f" by {task.signal}" if task.signal else ""
     reason = f" ({task.reason})" if task.reason else ""
     return f"{task.id} {task.status}{code}{signal} after {task.duration_s:.1f} s{reason}"
+
+
+def _tell_end(notice: Notice) -> str:
+    code = "" if notice.exit_code is None else f" {notice.exit_code}"
+    last = notice.last_lines.strip().rpartition("\n")[2]
+    how = f"{notice.status}{code} after {notice.duration_s:.1f} s"
+    return f"[meanwhile task {notice.task_id}: {how}{f'; its last line: {last}' if last else ''}]"
 
 
 def _with_facts(text: str, facts: list[str]) -> str:

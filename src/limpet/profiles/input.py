@@ -6,7 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 
 class Input(BaseModel):
@@ -19,7 +26,12 @@ class Input(BaseModel):
     def _leave_out_nulls(cls, given: object) -> object:
         # Strict function schemas have no optional parameters: null stands for what is not given.
         if isinstance(given, Mapping):
-            return {name: value for name, value in given.items() if value is not None}
+            known = cls.model_fields
+            return {
+                name: value
+                for name, value in given.items()
+                if value is not None or name not in known
+            }
         return given
 
 
@@ -33,7 +45,8 @@ def _pairs(value: object) -> object:
         return value
     found = {}
     for pair in value:
-        if not isinstance(pair, Mapping) or pair.keys() != {"name", "value"}:
+        is_pair = isinstance(pair, Mapping) and pair.keys() == {"name", "value"}
+        if not is_pair or not isinstance(pair["name"], str):
             return value
         found[pair["name"]] = pair["value"]
     return found
@@ -41,6 +54,10 @@ def _pairs(value: object) -> object:
 
 Whole = Annotated[int, BeforeValidator(_whole)]
 """A whole number, also when it is written as 30.0."""
+Count = Annotated[int, Field(ge=0), BeforeValidator(_whole)]
+"""The same, 0 or more."""
+Several = Annotated[list[str], Field(min_length=1)]
+"""A list of texts, at least one."""
 Variables = Annotated[dict[str, str], BeforeValidator(_pairs)]
 """Environment variables: an object of texts, or a list of `{"name": …, "value": …}`."""
 
@@ -68,8 +85,8 @@ def validated(kind: type[Input], given: Mapping[str, Any] | str | bytes) -> Inpu
 def _parsed(text: str | bytes) -> Any:  # noqa: ANN401 -- whatever the JSON is; validated next
     try:
         return json.loads(text)
-    except ValueError as error:
-        raise InvalidInput(f"the input is not JSON: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"the input is not JSON that can be read: {error}") from None
 
 
 def schema_of(kind: type[Input]) -> dict[str, Any]:

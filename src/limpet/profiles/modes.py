@@ -58,7 +58,7 @@ def _shape(policy: Policy) -> Policy:
         streams="merged",
         head_bytes=LONGEST_BYTES // 2,
         tail_bytes=LONGEST_BYTES // 2,
-        marks_cut=False,
+        cut_mark=cut.JOIN,
     )
     return replace(policy, output=output)
 
@@ -87,9 +87,9 @@ def _shortened(result: Result) -> str:
     if not result.truncated:
         return result.output
     where = f"; all of it is in {result.spill_path}" if result.spill_path else ""
+    head, tail = cut.ends_in_bytes(result.output, END_BYTES, END_BYTES)
     omitted = result.total_bytes - 2 * END_BYTES
-    marker = f"\n[… {omitted} bytes truncated{where} …]\n"
-    return cut.middle_bytes(result.output, END_BYTES, END_BYTES, marker)
+    return f"{head}\n[… {omitted} bytes truncated{where} …]\n{tail}"
 
 
 def _notes(given: BashInput, result: Result) -> list[str]:

@@ -22,8 +22,10 @@ START, END = 2500, 1000
 """What is kept of a longer report: together its threshold of 3,500."""
 TRUNCATED = "\n...\n[truncated]\n...\n"
 NO_OUTPUT, NO_ERRORS = "(no output)", "(no errors)"
-_COMMAND_SHARE = 2
-"""A command that takes more than this part of what is kept is cut first: the facts come after."""
+_SEEN_BYTES = 4 * MAX_OUTPUT
+"""Of each end of a stream: more than a report can show."""
+_PARTS = {"lead": 4, "command": 3, "working_dir": 4}
+"""What share of the start each may take: the facts and the headings come after them."""
 
 
 class BashInput(Input):
@@ -80,7 +82,13 @@ time-out is an error: change the command and try again."""
 
 
 def _shape(policy: Policy) -> Policy:
-    output = replace(policy.output, streams="separate", marks_cut=True)
+    output = replace(
+        policy.output,
+        streams="separate",
+        head_bytes=_SEEN_BYTES,
+        tail_bytes=_SEEN_BYTES,
+        cut_mark=cut.JOIN,
+    )
     return replace(policy, output=output, rules=replace(policy.rules, pack="strict"))
 
 
@@ -108,7 +116,7 @@ def _told(given: BashInput, result: Result, most: int) -> Answer:
             f" longer timeout (at most {MOST_S}), or with a command that does less."
         )
     text, is_cut = _cut(data, said, most)
-    data = replace(data, is_truncated=is_cut or result.truncated)
+    data = replace(data, is_truncated=is_cut)
     is_error = result.is_error and result.outcome is not Outcome.SIGNALED
     return Answer(text, is_error=is_error, data=asdict(data), can_retry=is_error)
 
@@ -117,13 +125,14 @@ def _data(given: BashInput, result: Result) -> BashData:
     code = result.exit_code
     if result.outcome is Outcome.SIGNALED and result.signal:
         code = -signal.Signals[result.signal]
+    shows = given.capture_output
     return BashData(
         command=given.command,
         exit_code=-1 if code is None else code,
         working_dir=result.cwd,
-        stdout=result.stdout.strip() if given.capture_output else "",
-        stderr=result.stderr.strip() if given.capture_output else "",
-        is_truncated=False,
+        stdout=result.stdout.strip().replace(cut.JOIN, TRUNCATED) if shows else "",
+        stderr=result.stderr.strip().replace(cut.JOIN, TRUNCATED) if shows else "",
+        is_truncated=shows and any(result.omitted_by_stream),
         timeout=given.timeout,
     )
 
@@ -150,20 +159,26 @@ def _advice(result: Result) -> str | None:
 
 # The report as text
 
+_COMMAND, _DIRECTORY = "Command: ", "Working Directory: "
+_CODE, _STDOUT, _STDERR = r"Exit Code: (-?\d+)", r"STDOUT:", r"STDERR:"
+_MARKER = r"\[truncated\]"
+"""The line that tells a report that was cut; in one that was not, such a line is marked too."""
+
 
 def format_report(data: BashData) -> str:
-    """Return a report; a backslash marks lines of a value that read like the next heading."""
+    """Return a report; a backslash marks lines of a value that read like what follows it."""
+    also = () if data.is_truncated else (_MARKER,)
     return "\n".join(
         [
-            f"Command: {_marked(data.command, _CODE)}",
+            f"{_COMMAND}{_marked(data.command, _CODE, *also)}",
             f"Exit Code: {data.exit_code}",
-            f"Working Directory: {_marked(data.working_dir, _STDOUT)}",
+            f"{_DIRECTORY}{_marked(data.working_dir, _STDOUT, *also)}",
             "",
             "STDOUT:",
-            _marked(data.stdout, _STDERR, NO_OUTPUT) or NO_OUTPUT,
+            _marked(data.stdout, _STDERR, _whole(NO_OUTPUT), *also) or NO_OUTPUT,
             "",
             "STDERR:",
-            _marked(data.stderr, None, NO_ERRORS) or NO_ERRORS,
+            _marked(data.stderr, _whole(NO_ERRORS), *also) or NO_ERRORS,
         ]
     )
 
@@ -174,55 +189,59 @@ def parse_report(text: str, timeout: int = TIMEOUT_S) -> BashData:
     Raises:
         ValueError: It is not a report.
     """
-    is_truncated = any(_is_cut_at(text, *_ends(most)) for most in (MAX_OUTPUT, LOCAL_MAX_OUTPUT))
     body = text if text.startswith(_COMMAND) else text.partition("\n\n")[2]
-    command, code, rest = _split(body.removeprefix(_COMMAND), _CODE)
-    directory, _, rest = _split(rest.removeprefix("Working Directory: "), _STDOUT)
+    is_truncated = re.search(rf"^{_MARKER}$", body, re.M) is not None
+    also = () if is_truncated else (_MARKER,)
+    command, code, rest = _split(body.removeprefix(_COMMAND), rf"\n{_CODE}\n")
+    directory, _, rest = _split(rest.removeprefix(_DIRECTORY), rf"\n\n{_STDOUT}\n")
     try:
-        stdout, _, stderr = _split(rest, _STDERR)
+        stdout, _, stderr = _split(rest, rf"\n\n{_STDERR}\n")
     except ValueError:
         if not is_truncated:
             raise
         # The heading lies in what was left out, so what follows the marker is stderr.
         stdout, _, stderr = rest.partition(TRUNCATED)
     return BashData(
-        command=_unmarked(command, _CODE),
+        command=_unmarked(command, _CODE, *also),
         exit_code=int(code),
-        working_dir=_unmarked(directory, _STDOUT),
-        stdout="" if stdout == NO_OUTPUT else _unmarked(stdout, _STDERR, NO_OUTPUT),
-        stderr="" if stderr == NO_ERRORS else _unmarked(stderr, None, NO_ERRORS),
-        is_truncated=is_truncated or TRUNCATED in command,
+        working_dir=_unmarked(directory, _STDOUT, *also),
+        stdout="" if stdout == NO_OUTPUT else _unmarked(stdout, _STDERR, _whole(NO_OUTPUT), *also),
+        stderr="" if stderr == NO_ERRORS else _unmarked(stderr, _whole(NO_ERRORS), *also),
+        is_truncated=is_truncated,
         timeout=timeout,
     )
 
 
-_COMMAND = "Command: "
-_CODE = r"Exit Code: (-?\d+)"
-_STDOUT = r"STDOUT:"
-_STDERR = r"STDERR:"
+def _whole(placeholder: str) -> str:
+    return rf"\A\\*{re.escape(placeholder)}\Z"
 
 
-def _marked(text: str, heading: str | None, placeholder: str | None = None) -> str:
-    """Return text in which no line can be taken for the heading that follows it."""
-    if placeholder is not None and re.fullmatch(rf"\\*{re.escape(placeholder)}", text):
-        return f"\\{text}"
-    return text if heading is None else re.sub(rf"^(\\*{heading}$)", r"\\\1", text, flags=re.M)
+def _marked(text: str, *readings: str) -> str:
+    """Return text in which no line can be taken for something else."""
+    for reading in readings:
+        if reading.startswith(r"\A"):
+            text = re.sub(rf"({reading})", r"\\\1", text)
+        else:
+            text = re.sub(rf"^(\\*{reading})$", r"\\\1", text, flags=re.M)
+    return text
 
 
-def _unmarked(text: str, heading: str | None, placeholder: str | None = None) -> str:
-    if placeholder is not None and re.fullmatch(rf"\\+{re.escape(placeholder)}", text):
-        return text[1:]
-    return text if heading is None else re.sub(rf"^\\(\\*{heading}$)", r"\1", text, flags=re.M)
+def _unmarked(text: str, *readings: str) -> str:
+    for reading in reversed(readings):
+        if reading.startswith(r"\A"):
+            if re.search(reading, text):
+                text = text.removeprefix("\\")
+        else:
+            text = re.sub(rf"^\\(\\*{reading})$", r"\1", text, flags=re.M)
+    return text
 
 
 def _split(text: str, heading: str) -> tuple[str, str, str]:
-    """Return what stands before a heading's line, the value in it, and what stands after."""
-    before = r"\n" if heading == _CODE else r"\n\n"
-    found = re.search(rf"{before}{heading}(?:\n|\Z)", text)
+    """Return what stands before a heading, the value in it, and what stands after."""
+    found = re.search(heading, text)
     if found is None:
-        raise ValueError(f"not a report: it has no line {heading!r}")
-    value = found[1] if found.groups() else ""
-    return text[: found.start()], value, text[found.end() :]
+        raise ValueError(f"not a report: it has no {heading.strip()!r}")
+    return text[: found.start()], found[1] if found.groups() else "", text[found.end() :]
 
 
 def _ends(most: int) -> tuple[int, int]:
@@ -234,23 +253,30 @@ def _ends(most: int) -> tuple[int, int]:
     return start, room - start
 
 
-def _is_cut_at(text: str, start: int, end: int) -> bool:
-    size = start + len(TRUNCATED) + end
-    return len(text) == size and text.startswith(TRUNCATED, start)
-
-
 def _cut(data: BashData, said: str | None, most: int) -> tuple[str, bool]:
     """Return the report, with what is said before it, as long as it may be."""
-    lead = f"{' '.join(said.split())}\n\n" if said else ""
-    text = lead + format_report(data)
+    lead = " ".join(said.split()) if said else ""
+    text = _with_lead(lead, format_report(data))
     if len(text) <= most:
-        return text, False
+        return text, data.is_truncated
     start, end = _ends(most)
-    room = start // _COMMAND_SHARE
-    if len(data.command) > room:
-        part = (room - len(TRUNCATED)) // 2
-        short = cut.middle(data.command, part, part, TRUNCATED)
-        text = lead + format_report(replace(data, command=short))
-    if len(text) <= most:
-        return text, True
-    return cut.middle(text, start, end, TRUNCATED), True
+    room = {name: start // share for name, share in _PARTS.items()}
+    if len(lead) > room["lead"]:
+        lead = lead[: room["lead"] - 1] + "…"
+    data = replace(
+        data,
+        command=_fitting(data.command, room["command"]),
+        working_dir=_fitting(data.working_dir, room["working_dir"]),
+        is_truncated=True,
+    )
+    text = _with_lead(lead, format_report(data))
+    return text if len(text) <= most else cut.middle(text, start, end, TRUNCATED), True
+
+
+def _with_lead(lead: str, report: str) -> str:
+    return f"{lead}\n\n{report}" if lead else report
+
+
+def _fitting(text: str, room: int) -> str:
+    part = (room - len(TRUNCATED)) // 2
+    return text if len(text) <= room else cut.middle(text, part, part, TRUNCATED)

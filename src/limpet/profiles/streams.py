@@ -254,7 +254,7 @@ def _shape(policy: Policy, *, clears_env: bool, max_output_size: int) -> Policy:
         streams="separate",
         head_bytes=max_output_size,
         tail_bytes=0,
-        marks_cut=False,
+        cut_mark="",
     )
     environment = policy.environment
     if clears_env:

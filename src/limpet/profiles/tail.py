@@ -47,7 +47,7 @@ def build(*, output_dir: str | None = None) -> Profile:
             head_bytes=0,
             tail_bytes=READ_BYTES,
             save_bytes=0,
-            marks_cut=False,
+            cut_mark="",
             directory=output_dir or policy.output.directory,
         )
         return replace(shaped(policy, ()), output=output, survivors="wait")
@@ -100,7 +100,7 @@ def _tell(given: BashInput, result: Result) -> Answer:
 
 
 def _one_line(command: str) -> str:
-    first = (command.splitlines() or [""])[0]
+    first = command.partition("\n")[0].removesuffix("\r")
     return first if len(first) <= _SUMMARY_CHARS else f"{first[:_SHORT_CHARS]}..."
 
 
@@ -122,16 +122,16 @@ def _content(result: Result) -> str | None:
     if not result.total_bytes:
         return None
     path, size = result.spill_path, result.total_bytes
+    where = f"at {path}" if path else f"was not saved: {result.hint}"
     last = cut.last_lines(result.output, TAIL_LINES)
     if result.outcome in (Outcome.TIMED_OUT, Outcome.CANCELLED, Outcome.OUTPUT_CAPPED):
         before = "timeout" if result.outcome is Outcome.TIMED_OUT else "it was stopped"
-        full = f" — full at {path}" if path else ""
-        return f"[partial output before {before}{full}]\n{last}"
+        return f"[partial output before {before} — full {where}]\n{last}"
     lines = cut.count_lines(result.output)
     if result.truncated:
         shown = f"showing last {TAIL_LINES} lines (tail of {size}-byte output)"
-        return f"[{shown} — full at {path}]\n{last}"
+        return f"[{shown} — full {where}]\n{last}"
     if size <= INLINE_BYTES and lines <= TAIL_LINES:
         return result.output
     shown = f"showing last {TAIL_LINES} of {lines} lines"
-    return f"[{shown} — full output ({size} bytes) at {path}]\n{last}"
+    return f"[{shown} — full output ({size} bytes) {where}]\n{last}"

@@ -19,8 +19,8 @@ from limpet.verdict import Verdict
 
 LONGEST_MS = 600_000
 _READ_MS = 30_000
-_BYTES_PER_CHAR = 4
-"""At most, so that what is shown of each end is in what the engine keeps."""
+_SEEN_BYTES = 1 << 20
+"""Of each end of a stream: so far characters are counted as such, between them bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,14 +110,14 @@ block is false."""
 
 
 def _shape(policy: Policy, config: BashConfig) -> Policy:
-    half = _BYTES_PER_CHAR * config.max_output_size // 2
+    half = max(_SEEN_BYTES, 4 * config.max_output_size)
     output = replace(
         policy.output,
         streams="separate",
         head_bytes=half,
         tail_bytes=half,
         save_bytes=config.max_output_size,
-        marks_cut=False,
+        cut_mark=cut.JOIN,
     )
     shaped = replace(blocked.shaped(policy, config.blocked_commands), output=output)
     if config.sandbox_mode and policy.sandbox.mode == "off":
@@ -224,12 +224,12 @@ def _reason(result: Result, patterns: tuple[str, ...]) -> str:
     return "\n".join(part for part in (first, result.hint) if part)
 
 
-def _shortened(text: str, most: int, omitted_before: int) -> str:
-    if len(text) <= most and not omitted_before:
+def _shortened(text: str, most: int, omitted_bytes: int) -> str:
+    if len(text) <= most and cut.JOIN not in text:
         return text
-    count = max(0, len(text) - most) + omitted_before
     half = most // 2
-    return cut.middle(text, half, half, f"\n\n... ({count} characters truncated) ...\n\n")
+    head, tail, omitted = cut.ends(text, half, half)
+    return f"{head}\n\n... ({omitted + omitted_bytes} characters truncated) ...\n\n{tail}"
 
 
 def _text(result: Result, stdout: str, stderr: str) -> str:

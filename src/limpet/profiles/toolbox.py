@@ -19,6 +19,7 @@ from limpet.profiles.asks import Ask, Run
 from limpet.profiles.input import Input, InvalidInput, schema_of, validated
 from limpet.profiles.reach import OutOfReach
 from limpet.result import Result
+from limpet.tasks.notices import Notice
 from limpet.tool import Bash
 
 _Given = TypeVar("_Given", bound=Input)
@@ -57,6 +58,9 @@ class Profile:
     removes_saved: bool = False
     """Whether saved outputs go when the toolbox is closed, and at once those that an answer does
     not name; else they are kept for the policy's time."""
+    ended: Callable[[Notice], str] | None = None
+    """How a conversation that has a name is told, once and below its next answer, that a task of
+    its own has ended; None tells nothing."""
     offers_restricted: bool = False
     """Whether its users count on restricted conversations: warn if there are none here."""
 
@@ -116,8 +120,8 @@ class Toolbox:
         ]
 
     def _here(self, ctx: ToolContext) -> str:
-        where = f"Working directory: {ctx.at('.').cwd if ctx.cwd else Path.cwd()}"
-        parts = [where, self.bash.constraints(ctx)]
+        where = Path(ctx.cwd or ".").expanduser().absolute()
+        parts = [f"Working directory: {where}", self.bash.constraints(ctx)]
         if self._missing is not None:
             parts.append(f"Restricted mode is not available here: it needs {self._missing}.")
         return "\n".join(part for part in parts if part)
@@ -148,7 +152,7 @@ class Toolbox:
             value = await used.ask(given).perform(self.bash, ctx)
         except Exception as error:
             return _explained(error)
-        return self._told(used, given, value)
+        return self._told(used, given, value, ctx)
 
     def call_sync(
         self,
@@ -195,7 +199,7 @@ class Toolbox:
         except Exception as error:
             yield _explained(error)
             return
-        yield self._told(used, given, value)
+        yield self._told(used, given, value, ctx)
 
     def _find(self, name: str | None) -> Tool[Any, Any]:
         if name is None:
@@ -205,14 +209,20 @@ class Toolbox:
             raise LookupError(f"the profile {self.profile.name} has no tool {name!r}: {names}")
         return self._tools[name]
 
-    def _told(self, tool: Tool[Any, Any], given: Input, value: object) -> Answer:
+    def _told(self, tool: Tool[Any, Any], given: Input, value: object, ctx: ToolContext) -> Answer:
         answer = tool.tell(given, value)
         if self.profile.removes_saved and isinstance(value, Result) and value.spill_path:
             if value.spill_path in answer.text:
                 self._saved.append(value.spill_path)
             else:
                 _remove([value.spill_path])  # nobody will ask for it
-        return answer
+        if self.profile.ended is None or ctx.session_id is None:
+            return answer
+        notices = self.bash.take_notices(str(ctx.session_id))
+        news = [self.profile.ended(one) for one in notices if one.task_id not in answer.text]
+        if not news:
+            return answer
+        return answer._replace(text="\n".join([answer.text.removesuffix("\n"), *news]))
 
     # Its end
 
