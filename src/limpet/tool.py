@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Unpack
 
@@ -77,7 +77,7 @@ class Bash:
             if has_turn:
                 self._turns.give_back()
 
-    async def stream(self, command: str, **call: Unpack[Call]) -> AsyncIterator[Event]:
+    async def stream(self, command: str, **call: Unpack[Call]) -> AsyncGenerator[Event, None]:
         """Run a command and yield its events as they happen, `Finished` last.
 
         A slow consumer misses output (`Output.skipped_bytes`), but never blocks the command; the

@@ -137,6 +137,12 @@ def build(*, budget_chars: int = BUDGET_CHARS) -> Profile:
     def ask_output(given: OutputInput) -> Read:
         return Read(given.task, _part(given, budget_chars))
 
+    def tell_waited(given: Input, found: TaskWaited) -> Answer:
+        return _tell_waited(given, found, budget_chars)
+
+    def tell_list(given: ListInput, tasks: tuple[TaskFacts, ...]) -> Answer:
+        return _tell_list(tasks, budget_chars)
+
     return Profile(
         name="default",
         shape=shape,
@@ -146,13 +152,13 @@ def build(*, budget_chars: int = BUDGET_CHARS) -> Profile:
                  title="Run a command"),
             Tool("bash_output", _OUTPUT, OutputInput, ask_output, _tell_output,
                  title="Read a task's output", effect="reads"),
-            Tool("bash_wait", _WAIT, WaitInput, _ask_wait, _tell_waited,
+            Tool("bash_wait", _WAIT, WaitInput, _ask_wait, tell_waited,
                  title="Wait for a task", effect="reads"),
-            Tool("bash_send", _SEND, SendInput, _ask_send, _tell_waited,
+            Tool("bash_send", _SEND, SendInput, _ask_send, tell_waited,
                  title="Type into a task", effect="acts"),
             Tool("bash_stop", _STOP, StopInput, lambda given: Stop(given.task), _tell_stopped,
                  title="Stop a task", effect="acts"),
-            Tool("bash_list", _LIST, ListInput, lambda given: List(given.status), _tell_list,
+            Tool("bash_list", _LIST, ListInput, lambda given: List(given.status), tell_list,
                  title="List tasks", effect="reads"),
         ),
     )  # fmt: skip
@@ -303,15 +309,16 @@ def _ask_send(given: SendInput) -> Send:
     return Send(given.task, given.text, given.key, given.eof, given.wait_s)
 
 
-def _tell_waited(given: Input, found: TaskWaited) -> Answer:
+def _tell_waited(given: Input, found: TaskWaited, budget: int) -> Answer:
     waited = found.waited
+    text = cut.by_lines(waited.text, budget).text
     facts = [_state(found.task), f"cursor {waited.cursor}"]
     if isinstance(given, WaitInput):
         facts.insert(0, _matched(found, given))
     if waited.more:
         facts.append("there is more from there")
-    data = {"task": found.task._asdict(), **waited._asdict()}
-    return Answer(_with_facts(waited.text, facts), data=data)
+    data = {"task": found.task._asdict(), **waited._asdict(), "text": text}
+    return Answer(_with_facts(text, facts), data=data)
 
 
 def _matched(found: TaskWaited, given: WaitInput) -> str:
@@ -334,11 +341,12 @@ def _tell_stopped(given: StopInput, stopped: Stopped) -> Answer:
     return Answer(text, is_error=still_runs, data=stopped._asdict())
 
 
-def _tell_list(given: ListInput, tasks: tuple[TaskFacts, ...]) -> Answer:
+def _tell_list(tasks: tuple[TaskFacts, ...], budget: int) -> Answer:
     rows = [_row(task) for task in tasks]
     text = "\n".join(rows) or "(no tasks)"
-    fitted = cut.by_lines(text, BUDGET_CHARS)
-    return Answer(fitted.text, data={"tasks": [task._asdict() for task in tasks]})
+    return Answer(
+        cut.by_lines(text, budget).text, data={"tasks": [task._asdict() for task in tasks]}
+    )
 
 
 _LONGEST_COMMAND = 100

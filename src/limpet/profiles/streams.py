@@ -18,7 +18,7 @@ from pydantic import Field
 
 from limpet.context import ToolContext
 from limpet.errors import LimpetError, SandboxUnavailable
-from limpet.policy import EnvironmentPolicy, Policy, RulePolicy
+from limpet.policy import Policy, RulePolicy
 from limpet.profiles import blocked
 from limpet.profiles.answer import Answer, failure
 from limpet.profiles.asks import Run
@@ -127,7 +127,7 @@ class BashOptions:
         return replace(self, env_vars={**self.env_vars, **variables})
 
     def clear_env(self) -> BashOptions:
-        """Inherit no variables."""
+        """Inherit no variables; what keeps programs from asking (PAGER=cat …) is still set."""
         return replace(self, clears_env=True)
 
     def timeout(self, limit: float | timedelta) -> BashOptions:
@@ -258,7 +258,7 @@ def _shape(policy: Policy, *, clears_env: bool, max_output_size: int) -> Policy:
     )
     environment = policy.environment
     if clears_env:
-        environment = EnvironmentPolicy(inherit="none", set=environment.set)
+        environment = replace(environment, inherit="none")
     return replace(policy, output=output, environment=environment)
 
 
@@ -378,7 +378,8 @@ def _told(result: Result, patterns: tuple[str, ...]) -> Answer:
             return failure("io", result.hint or "could not be started", can_retry=True)
     made = _result_of(result, str(uuid.uuid4()))
     parts = [part.rstrip("\n") for part in (made.stdout, made.stderr) if part.strip()]
-    if not result.ok:
-        how = "timed out" if made.timed_out else f"exit code {made.exit_code}"
-        parts.append(f"[{how}]")
+    if result.is_error:
+        parts.append(f"[{result.describe()}]")
+    elif not result.ok:
+        parts.append(f"[exit code {made.exit_code}]")
     return Answer("\n".join(parts), is_error=result.is_error, data=made.to_dict())

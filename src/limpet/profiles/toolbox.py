@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
+from limpet.attempt import CANCEL_POLL_S
 from limpet.context import ToolContext
 from limpet.errors import SandboxUnavailable, TaskNotFound
 from limpet.events import Event, Finished
 from limpet.policy import Policy
 from limpet.profiles.answer import Answer, failure
-from limpet.profiles.asks import Ask, Run
+from limpet.profiles.asks import Ask, Run, Start
 from limpet.profiles.input import Input, InvalidInput, schema_of, validated
 from limpet.profiles.reach import OutOfReach
 from limpet.result import Result
@@ -149,7 +150,7 @@ class Toolbox:
         used, ctx = self._find(tool), ctx or ToolContext()
         try:
             given = validated(used.input, arguments)
-            value = await used.ask(given).perform(self.bash, ctx)
+            value = await _performed(used.ask(given), self.bash, ctx)
         except Exception as error:
             return _explained(error)
         return self._told(used, given, value, ctx)
@@ -189,13 +190,15 @@ class Toolbox:
             given = validated(used.input, arguments)
             ask = used.ask(given)
             if not isinstance(ask, Run):
-                value = await ask.perform(self.bash, ctx)
+                value = await _performed(ask, self.bash, ctx)
             else:
-                async for event in ask.shaped(self.bash).stream(ask.command, **ask.call(ctx)):
-                    if (told := self.profile.event(event)) is not None:
-                        yield told
-                    if isinstance(event, Finished):
-                        value = event.result
+                events = ask.shaped(self.bash).stream(ask.command, **ask.call(ctx))
+                async with aclosing(events):
+                    async for event in events:
+                        if (told := self.profile.event(event)) is not None:
+                            yield told
+                        if isinstance(event, Finished):
+                            value = event.result
         except Exception as error:
             yield _explained(error)
             return
@@ -247,6 +250,28 @@ def _remove(paths: list[str]) -> None:
             Path(paths.pop()).unlink(missing_ok=True)
 
 
+class _Cancelled(Exception):
+    """The conversation was cancelled while something was waited for."""
+
+
+async def _performed(ask: Ask[_Value], bash: Bash, ctx: ToolContext) -> _Value:
+    """Have something done; what the engine does not end itself is given up on a cancel."""
+    if ctx.cancel is None or isinstance(ask, Run | Start):
+        return await ask.perform(bash, ctx)
+    import asyncio
+
+    work = asyncio.ensure_future(ask.perform(bash, ctx))
+    try:
+        while not work.done():
+            if ctx.cancel.is_set():
+                raise _Cancelled("cancelled: nobody waits for it any more; tasks go on")
+            await asyncio.wait([work], timeout=CANCEL_POLL_S)
+        return work.result()
+    finally:
+        work.cancel()
+        await asyncio.wait([work])
+
+
 def _explained(error: Exception) -> Answer:
     """Return what a model is told of a call that came to nothing; raise what is a defect."""
     match error:
@@ -254,6 +279,8 @@ def _explained(error: Exception) -> Answer:
             return failure("invalid_input", str(error), can_retry=True)
         case TaskNotFound():
             return failure("not_found", str(error), can_retry=True)
+        case _Cancelled():
+            return failure("cancelled", str(error), can_retry=False)
         case SandboxUnavailable():
             return failure("sandbox_unavailable", str(error), can_retry=False)
         case ValueError():
