@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from limpet.context import ToolContext
@@ -28,7 +29,8 @@ class Ask(Protocol[_Value]):
         """Have the engine do it."""
 
 
-class TaskFacts(NamedTuple):
+@dataclass(frozen=True)
+class TaskFacts:
     """What is known of a background task at one moment."""
 
     id: str
@@ -57,7 +59,7 @@ class TaskFacts(NamedTuple):
         known = record.to_dict(state, task.output_path)
         end = state.record.end
         known["last_line"] = end.last_line if end else reader.last_line(task.output_path)
-        return cls._make(known[name] for name in cls._fields)
+        return cls(**{field.name: known[field.name] for field in fields(cls)})
 
 
 class Run(NamedTuple):

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from limpet.policy import Policy
-from limpet.profiles import cut
-from limpet.profiles.answer import Answer
-from limpet.profiles.asks import (
-    List,
-    Read,
-    Run,
-    Send,
-    Start,
-    Stop,
-    TaskFacts,
-    TaskReading,
-    TaskWaited,
-    Wait,
+from limpet.profiles.asks import List, Read, Run, Send, Start, Stop, Wait
+from limpet.profiles.default_answers import (
+    Answers,
+    BashData,
+    ListData,
+    OutputData,
+    StopData,
+    WaitData,
+    ended,
+    stopped,
 )
 from limpet.profiles.input import Count, Input, Several
 from limpet.profiles.toolbox import Profile, Tool
-from limpet.result import Outcome, Result
-from limpet.tasks.notices import Notice
 from limpet.tasks.reader import Part
-from limpet.tasks.stop import Stopped
 
 BUDGET_CHARS = 30_000
 LONGEST_S = 3600.0
@@ -131,35 +125,27 @@ def build(*, budget_chars: int = BUDGET_CHARS) -> Profile:
         )
         return replace(policy, output=output)
 
-    def tell_bash(given: BashInput, value: Result | TaskFacts) -> Answer:
-        return _started(value) if isinstance(value, TaskFacts) else _ended(value, budget_chars)
-
     def ask_output(given: OutputInput) -> Read:
         return Read(given.task, _part(given, budget_chars))
 
-    def tell_waited(given: Input, found: TaskWaited) -> Answer:
-        return _tell_waited(given, found, budget_chars)
-
-    def tell_list(given: ListInput, tasks: tuple[TaskFacts, ...]) -> Answer:
-        return _tell_list(tasks, budget_chars)
-
+    tell = Answers(budget_chars)
     return Profile(
         name="default",
         shape=shape,
-        ended=_tell_end,
+        ended=ended,
         tools=(
-            Tool("bash", _BASH.format(budget=budget_chars), BashInput, _ask_bash, tell_bash,
-                 title="Run a command"),
-            Tool("bash_output", _OUTPUT, OutputInput, ask_output, _tell_output,
-                 title="Read a task's output", effect="reads"),
-            Tool("bash_wait", _WAIT, WaitInput, _ask_wait, tell_waited,
-                 title="Wait for a task", effect="reads"),
-            Tool("bash_send", _SEND, SendInput, _ask_send, tell_waited,
-                 title="Type into a task", effect="acts"),
-            Tool("bash_stop", _STOP, StopInput, lambda given: Stop(given.task), _tell_stopped,
-                 title="Stop a task", effect="acts"),
-            Tool("bash_list", _LIST, ListInput, lambda given: List(given.status), tell_list,
-                 title="List tasks", effect="reads"),
+            Tool("bash", _BASH.format(budget=budget_chars), BashInput, _ask_bash, tell.bash,
+                 title="Run a command", data=BashData),
+            Tool("bash_output", _OUTPUT, OutputInput, ask_output, tell.output,
+                 title="Read a task's output", effect="reads", data=OutputData),
+            Tool("bash_wait", _WAIT, WaitInput, _ask_wait, tell.waited,
+                 title="Wait for a task", effect="reads", data=WaitData),
+            Tool("bash_send", _SEND, SendInput, _ask_send, tell.said,
+                 title="Type into a task", effect="acts", data=WaitData),
+            Tool("bash_stop", _STOP, StopInput, lambda given: Stop(given.task), stopped,
+                 title="Stop a task", effect="acts", data=StopData),
+            Tool("bash_list", _LIST, ListInput, lambda given: List(given.status), tell.listed,
+                 title="List tasks", effect="reads", data=ListData),
         ),
     )  # fmt: skip
 
@@ -187,83 +173,12 @@ _STOP = "End a background task with all that it has started; what it has printed
 _LIST = "List background tasks, the latest first: status, age, command, last line."
 
 
-# bash
-
-
 def _ask_bash(given: BashInput) -> Run | Start:
     if given.background:
         return Start(
             given.command, given.timeout_s, description=given.description, takes_input=True
         )
     return Run(given.command, given.timeout_s, description=given.description)
-
-
-def _started(task: TaskFacts) -> Answer:
-    text = f"[started task {task.id}, pid {task.pid}; its output goes to {task.output_path}]"
-    return Answer(text, data=task._asdict())
-
-
-def _ended(result: Result, budget: int) -> Answer:
-    fitted = cut.by_lines(result.output, budget)
-    facts = _facts(result, fitted)
-    text = fitted.text
-    if facts:
-        text += "\n" if text and not text.endswith("\n") else ""
-        text += f"[{'; '.join(facts)}]"
-    is_refused = result.outcome in (Outcome.REFUSED, Outcome.FAILED_TO_START)
-    return Answer(
-        text or "(no output)",
-        is_error=result.is_error,
-        data=_data(result, fitted),
-        can_retry=is_refused or result.outcome is Outcome.TIMED_OUT,
-    )
-
-
-def _facts(result: Result, fitted: cut.Fitted) -> list[str]:
-    """Return what a model must know beside the output; nothing, if all went well."""
-    facts = []
-    if not result.ok:
-        facts.append(_how(result))
-    if result.truncated or fitted.is_cut:
-        lines = result.omitted_lines + fitted.omitted_lines
-        chars = result.omitted_bytes + fitted.omitted_chars
-        much = f"{lines:,} lines" if lines else f"{chars:,} characters"
-        where = f"; all of it is in {result.spill_path}" if result.spill_path else ""
-        facts.append(f"{much} of the output were left out{where}")
-    if result.hint:
-        facts.append(result.hint)
-    return facts
-
-
-def _how(result: Result) -> str:
-    match result.outcome:
-        case Outcome.EXITED:
-            return f"exit code {'unknown' if result.exit_code is None else result.exit_code}"
-        case Outcome.SIGNALED:
-            return f"killed by {result.signal}, exit code {result.exit_code}"
-        case Outcome.REFUSED:
-            return "nothing ran"
-        case Outcome.FAILED_TO_START:
-            return "could not start, nothing ran"
-        case Outcome.TIMED_OUT | Outcome.OUTPUT_CAPPED:
-            how = result.outcome.value.replace("_", " ")
-            return f"{how} after {result.duration_s:.1f} s"
-        case Outcome.CANCELLED | Outcome.BACKGROUNDED:
-            return result.outcome.value
-
-
-_TOLD = (
-    "outcome exit_code signal duration_s truncated omitted_bytes omitted_lines total_bytes"
-    " spill_path task_id survivors cwd sandbox verdict hint display description"
-).split()
-
-
-def _data(result: Result, fitted: cut.Fitted) -> dict[str, Any]:
-    values = result.to_dict()
-    return {"output": fitted.text, **{name: values[name] for name in _TOLD}}
-
-
-# Tasks
 
 
 def _part(given: OutputInput, budget: int) -> Part:
@@ -282,23 +197,6 @@ def _part(given: OutputInput, budget: int) -> Part:
     return part
 
 
-def _tell_output(given: OutputInput, found: TaskReading) -> Answer:
-    reading = found.reading
-    facts = [_state(found.task), f"cursor {reading.cursor}"]
-    if given.search is not None:
-        facts.append(f"{reading.matches} lines match")
-    if reading.more:
-        facts.append("there is more from there")
-    data = {
-        "task": found.task._asdict(),
-        "text": reading.text,
-        "cursor": reading.cursor,
-        "more": reading.more,
-        "matches": reading.matches,
-    }
-    return Answer(_with_facts(reading.text, facts), data=data)
-
-
 def _ask_wait(given: WaitInput) -> Wait:
     tasks = [given.task] if isinstance(given.task, str) else given.task
     until = [given.until] if isinstance(given.until, str) else given.until
@@ -307,73 +205,3 @@ def _ask_wait(given: WaitInput) -> Wait:
 
 def _ask_send(given: SendInput) -> Send:
     return Send(given.task, given.text, given.key, given.eof, given.wait_s)
-
-
-def _tell_waited(given: Input, found: TaskWaited, budget: int) -> Answer:
-    waited = found.waited
-    text = cut.by_lines(waited.text, budget).text
-    facts = [_state(found.task), f"cursor {waited.cursor}"]
-    if isinstance(given, WaitInput):
-        facts.insert(0, _matched(found, given))
-    if waited.more:
-        facts.append("there is more from there")
-    data = {"task": found.task._asdict(), **waited._asdict(), "text": text}
-    return Answer(_with_facts(text, facts), data=data)
-
-
-def _matched(found: TaskWaited, given: WaitInput) -> str:
-    match found.waited.matched:
-        case "timeout":
-            return f"not within {given.timeout_s:g} s"
-        case "regex":
-            return f"it printed {found.waited.match!r}"
-        case "port":
-            return f"it listens on port {found.waited.match}"
-        case "quiet":
-            return "it is quiet"
-        case "exit":
-            return "it has ended"
-
-
-def _tell_stopped(given: StopInput, stopped: Stopped) -> Answer:
-    still_runs = stopped.status == "running"
-    text = f"[task {stopped.task_id}: {stopped.status}: {stopped.what}]"
-    return Answer(text, is_error=still_runs, data=stopped._asdict())
-
-
-def _tell_list(tasks: tuple[TaskFacts, ...], budget: int) -> Answer:
-    rows = [_row(task) for task in tasks]
-    text = "\n".join(rows) or "(no tasks)"
-    return Answer(
-        cut.by_lines(text, budget).text, data={"tasks": [task._asdict() for task in tasks]}
-    )
-
-
-_LONGEST_COMMAND = 100
-
-
-def _row(task: TaskFacts) -> str:
-    what = " ".join((task.description or task.command).split())
-    if len(what) > _LONGEST_COMMAND:
-        what = what[:_LONGEST_COMMAND] + "…"
-    last = f" — {task.last_line}" if task.last_line else ""
-    return f"{_state(task)}: {what}{last}"
-
-
-def _state(task: TaskFacts) -> str:
-    code = "" if task.exit_code is None else f" {task.exit_code}"
-    signal = f" by {task.signal}" if task.signal else ""
-    reason = f" ({task.reason})" if task.reason else ""
-    return f"{task.id} {task.status}{code}{signal} after {task.duration_s:.1f} s{reason}"
-
-
-def _tell_end(notice: Notice) -> str:
-    code = "" if notice.exit_code is None else f" {notice.exit_code}"
-    last = notice.last_lines.strip().rpartition("\n")[2]
-    how = f"{notice.status}{code} after {notice.duration_s:.1f} s"
-    return f"[meanwhile task {notice.task_id}: {how}{f'; its last line: {last}' if last else ''}]"
-
-
-def _with_facts(text: str, facts: list[str]) -> str:
-    body = text if not text or text.endswith("\n") else f"{text}\n"
-    return f"{body}[{'; '.join(facts)}]"

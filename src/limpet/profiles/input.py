@@ -11,6 +11,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    TypeAdapter,
     ValidationError,
     model_validator,
 )
@@ -94,6 +95,12 @@ def schema_of(kind: type[Input]) -> dict[str, Any]:
     schema = _tidy(kind.model_json_schema())
     schema.pop("description", None)
     return {"type": "object", "properties": {}, **schema}
+
+
+def data_schema_of(kind: type[Any]) -> dict[str, Any]:
+    """Return the JSON Schema of what a tool returns for programs."""
+    schema = TypeAdapter(kind).json_schema(mode="serialization")
+    return {name: value for name, value in schema.items() if name not in ("title", "description")}
 
 
 def _tidy(schema: Any) -> Any:  # noqa: ANN401 -- JSON

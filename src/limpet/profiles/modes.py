@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from pydantic import Field
@@ -32,13 +32,31 @@ class BashInput(Input):
     )
 
 
+@dataclass(frozen=True)
+class BashData:
+    """What a call comes to."""
+
+    command: str
+    display: str
+    """The command without a `cd` to where it ran anyway."""
+    mode: str
+    output: str = ""
+    exit_code: int | None = None
+    truncated: bool = False
+    timed_out: bool = False
+    pid: int | None = None
+    pgid: int | None = None
+    """Of a background process; `kill -9 -<pgid>` ends it."""
+    output_file: str | None = None
+
+
 def build() -> Profile:
     """Return the profile."""
     return Profile(
         name="modes",
         shape=_shape,
         offers_restricted=True,
-        tools=(Tool("bash", _BASH, BashInput, _ask, _tell, title="Run a command"),),
+        tools=(Tool("bash", _BASH, BashInput, _ask, _tell, title="Run a command", data=BashData),),
     )
 
 
@@ -112,18 +130,18 @@ def _notes(given: BashInput, result: Result) -> list[str]:
 
 
 def _data(given: BashInput, result: Result, output: str) -> dict[str, Any]:
-    return {
-        "command": given.command,
-        "display": result.display or given.command,
-        "mode": given.mode,
-        "output": output,
-        "exit_code": result.exit_code,
-        "truncated": result.truncated,
-        "timed_out": result.outcome is Outcome.TIMED_OUT,
-        "pid": None,
-        "pgid": None,
-        "output_file": result.spill_path,
-    }
+    return asdict(
+        BashData(
+            command=given.command,
+            display=result.display or given.command,
+            mode=given.mode,
+            output=output,
+            exit_code=result.exit_code,
+            truncated=result.truncated,
+            timed_out=result.outcome is Outcome.TIMED_OUT,
+            output_file=result.spill_path,
+        )
+    )
 
 
 def _started(given: BashInput, task: TaskFacts) -> Answer:
@@ -134,16 +152,12 @@ def _started(given: BashInput, task: TaskFacts) -> Answer:
     )
     if task.sandbox != "off":
         text += f"\n[from inside the sandbox that fails: the host can, with limpet stop {task.id}]"
-    data = {
-        "command": given.command,
-        "display": task.display,
-        "mode": given.mode,
-        "output": "",
-        "exit_code": None,
-        "truncated": False,
-        "timed_out": False,
-        "pid": task.pid,
-        "pgid": task.pgid,
-        "output_file": task.output_path,
-    }
-    return Answer(text, data=data)
+    data = BashData(
+        command=given.command,
+        display=task.display,
+        mode=given.mode,
+        pid=task.pid,
+        pgid=task.pgid,
+        output_file=task.output_path,
+    )
+    return Answer(text, data=asdict(data))

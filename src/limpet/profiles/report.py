@@ -68,7 +68,7 @@ def build(*, local_mode: bool = False) -> Profile:
     return Profile(
         name="report",
         shape=_shape,
-        tools=(Tool("bash", _BASH, BashInput, _ask, tell, title="Run a command"),),
+        tools=(Tool("bash", _BASH, BashInput, _ask, tell, title="Run a command", data=BashData),),
     )
 
 

@@ -29,11 +29,13 @@ def definition(tool: Definition, form: Format) -> dict[str, Any]:
                 "strict": True,
             }
         case "mcp":
+            output = {"outputSchema": tool.output_schema} if tool.output_schema else {}
             return {
                 "name": tool.name,
                 "title": tool.title,
                 "description": tool.description,
                 "inputSchema": tool.input_schema,
+                **output,
                 "annotations": hints(tool),
             }
 

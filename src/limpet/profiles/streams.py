@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, PlainSerializer, TypeAdapter
 
 from limpet.context import ToolContext
 from limpet.errors import LimpetError, SandboxUnavailable
@@ -155,7 +155,7 @@ class BashOptions:
 class ExecutionMetadata:
     """About one call."""
 
-    duration: timedelta
+    duration: Annotated[timedelta, PlainSerializer(timedelta.total_seconds, return_type=float)]
     operation_id: str
     primitive: str = "bash"
 
@@ -173,17 +173,8 @@ class BashResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON-ready values; the duration is in seconds."""
-        return {
-            "exit_code": self.exit_code,
-            "stdout": self.stdout,
-            "stderr": self.stderr,
-            "timed_out": self.timed_out,
-            "metadata": {
-                "duration": self.metadata.duration.total_seconds(),
-                "operation_id": self.metadata.operation_id,
-                "primitive": self.metadata.primitive,
-            },
-        }
+        made: dict[str, Any] = TypeAdapter(BashResult).dump_python(self, mode="json")
+        return made
 
 
 # What it does
@@ -359,7 +350,7 @@ def build(*, blocked_commands: tuple[str, ...] = BLOCKED_COMMANDS) -> Profile:
     return Profile(
         name="streams",
         shape=shape,
-        tools=(Tool("bash", _BASH, BashInput, ask, tell, title="Run a command"),),
+        tools=(Tool("bash", _BASH, BashInput, ask, tell, title="Run a command", data=BashResult),),
     )
 
 

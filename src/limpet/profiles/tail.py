@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 
 from pydantic import Field
 
@@ -33,6 +33,15 @@ class BashInput(Input):
     )
 
 
+@dataclass(frozen=True)
+class ToolOutput:
+    """What a call comes to."""
+
+    summary: str
+    content: str | None
+    """None if there was no output."""
+
+
 def build(*, output_dir: str | None = None) -> Profile:
     """Return the profile.
 
@@ -56,7 +65,9 @@ def build(*, output_dir: str | None = None) -> Profile:
         name="tail",
         shape=shape,
         removes_saved=True,
-        tools=(Tool("Bash", _BASH, BashInput, _ask, _tell, title="Run a command"),),
+        tools=(
+            Tool("Bash", _BASH, BashInput, _ask, _tell, title="Run a command", data=ToolOutput),
+        ),
     )
 
 
@@ -94,7 +105,7 @@ def _tell(given: BashInput, result: Result) -> Answer:
     return Answer(
         summary if content is None else f"{summary}\n{content}",
         is_error=result.outcome in (Outcome.CANCELLED, Outcome.OUTPUT_CAPPED),
-        data={"summary": summary, "content": content},
+        data=asdict(ToolOutput(summary, content)),
         can_retry=result.outcome is Outcome.TIMED_OUT,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pydantic import Field
@@ -64,6 +64,35 @@ class TaskOutputInput(Input):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class BashOutput:
+    """What a call of `Bash` comes to."""
+
+    success: bool
+    stdout: str
+    stderr: str
+    exit_code: int
+    """-1 if it was refused."""
+    duration_ms: int = 0
+    truncated: bool = False
+    task_id: str | None = None
+    output_file: str | None = None
+    """The whole output of a task, or of a call that was cut."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskOutput:
+    """What a call of `TaskOutput` comes to."""
+
+    task_id: str
+    status: str
+    exit_code: int | None
+    output: str
+    duration_ms: int
+    truncated: bool
+    output_file: str
+
+
 def build(*, config: BashConfig | None = None) -> Profile:
     """Return the profile.
 
@@ -84,9 +113,9 @@ def build(*, config: BashConfig | None = None) -> Profile:
         event=stream_event,
         tools=(
             Tool("Bash", _BASH, BashInput, lambda given: _ask(given, chosen), tell,
-                 title="Run a command"),
+                 title="Run a command", data=BashOutput),
             Tool("TaskOutput", _TASK_OUTPUT, TaskOutputInput, _ask_output, tell_output,
-                 title="Read a task's output", effect="reads"),
+                 title="Read a task's output", effect="reads", data=TaskOutput),
         ),
     )  # fmt: skip
 
@@ -162,7 +191,7 @@ def _ended(result: Result, config: BashConfig) -> Answer:
     is_cut = (stdout, stderr) != (result.stdout, result.stderr)
     if result.is_error and result.hint:
         stderr += ("\n" if stderr and not stderr.endswith("\n") else "") + result.hint
-    data = _output(
+    data = BashOutput(
         success=result.ok,
         stdout=stdout,
         stderr=stderr,
@@ -175,24 +204,9 @@ def _ended(result: Result, config: BashConfig) -> Answer:
     return Answer(
         _text(result, stdout, stderr),
         is_error=result.is_error and result.outcome is not Outcome.SIGNALED,
-        data=data,
+        data=asdict(data),
         can_retry=result.outcome in (Outcome.TIMED_OUT, Outcome.FAILED_TO_START),
     )
-
-
-def _output(
-    *,
-    success: bool,
-    stdout: str,
-    stderr: str,
-    exit_code: int,
-    duration_ms: int,
-    truncated: bool = False,
-    task_id: str | None = None,
-    output_file: str | None = None,
-) -> dict[str, Any]:
-    """Return a BashOutput."""
-    return locals()
 
 
 def _exit_code(result: Result) -> int:
@@ -202,7 +216,7 @@ def _exit_code(result: Result) -> int:
 
 
 def _refused(reason: str) -> dict[str, Any]:
-    return _output(success=False, stdout="", stderr=reason, exit_code=-1, duration_ms=0)
+    return asdict(BashOutput(success=False, stdout="", stderr=reason, exit_code=-1))
 
 
 _REASONS = {
@@ -248,16 +262,15 @@ def _text(result: Result, stdout: str, stderr: str) -> str:
 def _started(task: TaskFacts) -> Answer:
     said = f"Background task started: {task.id}"
     text = f"{said}\nOutput: {task.output_path}\nUse TaskOutput to get results."
-    data = _output(
+    data = BashOutput(
         success=True,
         stdout=said,
         stderr="",
         exit_code=0,
-        duration_ms=0,
         task_id=task.id,
         output_file=task.output_path,
     )
-    return Answer(text, data=data)
+    return Answer(text, data=asdict(data))
 
 
 # TaskOutput
@@ -272,13 +285,13 @@ def _read(found: TaskReading, most: int) -> Answer:
     output = _shortened(found.reading.text, most, 0)
     code = "" if task.exit_code is None else f", exit code {task.exit_code}"
     text = f"Task {task.id}: {task.status}{code} after {task.duration_s:.1f}s"
-    data = {
-        "task_id": task.id,
-        "status": task.status,
-        "exit_code": task.exit_code,
-        "output": output,
-        "duration_ms": round(task.duration_s * 1000),
-        "truncated": output != found.reading.text,
-        "output_file": task.output_path,
-    }
-    return Answer(f"{text}\n\n{output}" if output else f"{text}\n\n(no output)", data=data)
+    data = TaskOutput(
+        task_id=task.id,
+        status=task.status,
+        exit_code=task.exit_code,
+        output=output,
+        duration_ms=round(task.duration_s * 1000),
+        truncated=output != found.reading.text,
+        output_file=task.output_path,
+    )
+    return Answer(f"{text}\n\n{output or '(no output)'}", data=asdict(data))

@@ -17,7 +17,7 @@ from limpet.events import Event, Finished
 from limpet.policy import Policy
 from limpet.profiles.answer import Answer, failure
 from limpet.profiles.asks import Ask, Run, Start
-from limpet.profiles.input import Input, InvalidInput, schema_of, validated
+from limpet.profiles.input import Input, InvalidInput, data_schema_of, schema_of, validated
 from limpet.profiles.reach import OutOfReach
 from limpet.result import Result
 from limpet.tasks.notices import Notice
@@ -44,6 +44,8 @@ class Tool(Generic[_Given, _Value]):
     """What the model reads of what came of it: a pure function."""
     title: str = ""
     effect: Effect = "runs"
+    data: type[Any] | None = None
+    """What `Answer.data` is when all went well, as a dataclass or a pydantic model."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ class Definition(NamedTuple):
     title: str
     description: str
     input_schema: dict[str, Any]
+    output_schema: dict[str, Any] | None
+    """Of `Answer.data`, unless it is an error."""
     effect: Effect
 
 
@@ -115,6 +119,7 @@ class Toolbox:
                 tool.title or tool.name,
                 f"{tool.description}\n\n{here}" if tool.effect == "runs" else tool.description,
                 schema_of(tool.input),
+                None if tool.data is None else data_schema_of(tool.data),
                 tool.effect,
             )
             for tool in self.profile.tools
