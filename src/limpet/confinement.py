@@ -125,6 +125,9 @@ class SandboxPolicy:
     unix_sockets: bool = False
     """With `network`, also connect to sockets of files, such as an agent's or a container
     engine's: mind that some of these are ways out of any sandbox."""
+    loopback: bool = True
+    """Without `network`: whether processes of one jail may talk to each other by TCP and UDP, where
+    it can have a network of its own, as it can for root."""
     hide: tuple[str, ...] = ()
     """Places that cannot be read, absolute or from `~`; `credentials` stands for `CREDENTIALS`."""
     writable: tuple[str, ...] = ()

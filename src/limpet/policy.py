@@ -60,8 +60,10 @@ class EnvironmentPolicy:
     """Patterns (`AWS_*`) of inherited names to leave out, matched without regard to case."""
     hide_secrets: bool = False
     """Leave out inherited names that look like secrets, and mask known values in all output."""
+    not_interactive: bool = True
+    """Set PAGER=cat and the like, so that programs do not ask, page or colour."""
     set: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """Added last, over anything inherited and over limpet's own PAGER=cat and the like."""
+    """Added last, over all of that."""
 
     def __post_init__(self) -> None:
         if self.inherit not in ("all", "core", "none"):
@@ -248,6 +250,7 @@ class Policy:
             mode="read-only",
             network=False,
             ports=(),
+            loopback=False,
             unix_sockets=False,
             writable=(),
             degrade=False,

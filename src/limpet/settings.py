@@ -42,6 +42,7 @@ _OPENS = {
     ("output", "directory"),
     ("sandbox", "network"),
     ("sandbox", "ports"),
+    ("sandbox", "loopback"),
     ("sandbox", "unix_sockets"),
     ("sandbox", "writable"),
     ("sandbox", "temp"),

@@ -154,7 +154,8 @@ def _find_common(policy: EnvironmentPolicy, inherited: Mapping[bytes, bytes]) ->
     variables = _inherit(policy, inherited)
     for name in (*_FORCED_COLOUR, *_OF_ONE_RUN):
         variables.pop(name, None)
-    variables.update(NON_INTERACTIVE)
+    if policy.not_interactive:
+        variables.update(NON_INTERACTIVE)
     variables.update(check_variables(policy.set))
     entries = [name + b"=" + value for name, value in variables.items()]
     _last_common = _Common(policy, dict(inherited), variables, entries)

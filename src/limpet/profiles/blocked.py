@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from limpet.policy import Policy
+from limpet.safety.rules import DEFAULT
 from limpet.verdict import Verdict
 
 _MEANT = {
@@ -23,20 +24,26 @@ _WORKFLOW_RULES = ("git-add-blind", "git-push-force")
 
 def shaped(policy: Policy, patterns: tuple[str, ...]) -> Policy:
     """Return a policy that refuses what is dangerous, and what the host blocks by text."""
+    rules = policy.rules
+    meant = {_MEANT[one] for one in patterns if one in _MEANT}
+    off = {*rules.off, *_WORKFLOW_RULES}
+    if rules.pack == "none" and meant:
+        # The host wants no rules but those that it names by these patterns.
+        off = {rule.id for rule in DEFAULT} - meant
+        rules = replace(rules, pack="default")
     as_text = tuple(one for one in patterns if one not in _MEANT)
-    rules = replace(
-        policy.rules,
-        off=(*policy.rules.off, *_WORKFLOW_RULES),
-        blocked_patterns=(*policy.rules.blocked_patterns, *as_text),
-    )
-    return replace(policy, rules=rules)
+    blocked = (*rules.blocked_patterns, *as_text)
+    return replace(policy, rules=replace(rules, off=tuple(sorted(off)), blocked_patterns=blocked))
 
 
 def pattern_of(verdict: Verdict, patterns: tuple[str, ...]) -> str | None:
-    """Return which of the patterns a refused command has met, by its text or by its meaning."""
+    """Return which of the patterns stands in a refused command, in the sense it was refused for."""
     rules = {finding.rule for finding in verdict.findings}
-    texts = [one for one in patterns if one not in _MEANT and one in verdict.command]
-    meant = [one for one in patterns if _MEANT.get(one) in rules]
-    # Of two that mean the same, the one that stands there says more.
-    meant.sort(key=lambda one: one not in verdict.command)
-    return next(iter(texts + meant), None)
+    return next(
+        (
+            one
+            for one in patterns
+            if one in verdict.command and _MEANT.get(one, "blocked-pattern") in rules
+        ),
+        None,
+    )

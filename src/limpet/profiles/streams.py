@@ -127,7 +127,7 @@ class BashOptions:
         return replace(self, env_vars={**self.env_vars, **variables})
 
     def clear_env(self) -> BashOptions:
-        """Inherit no variables; what keeps programs from asking (PAGER=cat …) is still set."""
+        """Inherit no variables, and set none but those that are given."""
         return replace(self, clears_env=True)
 
     def timeout(self, limit: float | timedelta) -> BashOptions:
@@ -249,7 +249,7 @@ def _shape(policy: Policy, *, clears_env: bool, max_output_size: int) -> Policy:
     )
     environment = policy.environment
     if clears_env:
-        environment = replace(environment, inherit="none")
+        environment = replace(environment, inherit="none", not_interactive=False)
     return replace(policy, output=output, environment=environment)
 
 

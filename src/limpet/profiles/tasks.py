@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from limpet.profiles.asks import Read, Run, Start, TaskFacts, TaskReading
 from limpet.profiles.input import Input, Variables
 from limpet.profiles.toolbox import Profile, Tool
 from limpet.result import Outcome, Result
+from limpet.tasks.reader import Part
 from limpet.verdict import Verdict
 
 LONGEST_MS = 600_000
@@ -220,9 +222,9 @@ def _refused(reason: str) -> dict[str, Any]:
 
 
 _REASONS = {
-    "rm-dangerous": "Recursive delete from root",
-    "device-redirect": "Writing to block device",
-    "chmod-777": "Insecure permissions",
+    r"rm\s+-rf\s+/": "Recursive delete from root",
+    r">\s*/dev/sd": "Writing to block device",
+    r"chmod\s+-R\s+777": "Insecure permissions",
 }
 
 
@@ -230,11 +232,11 @@ def _reason(result: Result, patterns: tuple[str, ...]) -> str:
     """Say which pattern a refused command has met, and what to do instead."""
     verdict = result.verdict or Verdict(result.command, "deny")
     pattern = blocked.pattern_of(verdict, patterns)
-    rules = [finding.rule for finding in verdict.findings]
     if pattern is not None:
         first: str | None = f"Command contains blocked pattern: {pattern}"
     else:
-        first = next((_REASONS[rule] for rule in rules if rule in _REASONS), None)
+        reasons = (why for what, why in _REASONS.items() if re.search(what, verdict.command))
+        first = next(reasons, None)
     return "\n".join(part for part in (first, result.hint) if part)
 
 
@@ -243,7 +245,8 @@ def _shortened(text: str, most: int, omitted_bytes: int) -> str:
         return text
     half = most // 2
     head, tail, omitted = cut.ends(text, half, half)
-    return f"{head}\n\n... ({omitted + omitted_bytes} characters truncated) ...\n\n{tail}"
+    count = max(0, omitted - most % 2) + omitted_bytes
+    return f"{head}\n\n... ({count} characters truncated) ...\n\n{tail}"
 
 
 def _text(result: Result, stdout: str, stderr: str) -> str:
@@ -277,12 +280,13 @@ def _started(task: TaskFacts) -> Answer:
 
 
 def _ask_output(given: TaskOutputInput) -> Read:
-    return Read(given.task_id, {}, given.timeout / 1000 if given.block else 0.0)
+    part = Part(limit=2 * _SEEN_BYTES, cut_mark=cut.JOIN)
+    return Read(given.task_id, part, given.timeout / 1000 if given.block else 0.0)
 
 
 def _read(found: TaskReading, most: int) -> Answer:
     task = found.task
-    output = _shortened(found.reading.text, most, 0)
+    output = _shortened(found.reading.text, most, found.reading.omitted_bytes)
     code = "" if task.exit_code is None else f", exit code {task.exit_code}"
     text = f"Task {task.id}: {task.status}{code} after {task.duration_s:.1f}s"
     data = TaskOutput(

@@ -155,6 +155,7 @@ class Toolbox:
         used, ctx = self._find(tool), ctx or ToolContext()
         try:
             given = validated(used.input, arguments)
+            self._check_restricted(ctx)
             value = await _performed(used.ask(given), self.bash, ctx)
         except Exception as error:
             return _explained(error)
@@ -193,6 +194,7 @@ class Toolbox:
         used, ctx = self._find(tool), ctx or ToolContext()
         try:
             given = validated(used.input, arguments)
+            self._check_restricted(ctx)
             ask = used.ask(given)
             if not isinstance(ask, Run):
                 value = await _performed(ask, self.bash, ctx)
@@ -208,6 +210,12 @@ class Toolbox:
             yield _explained(error)
             return
         yield self._told(used, given, value, ctx)
+
+    def _check_restricted(self, ctx: ToolContext) -> None:
+        if ctx.restricted and self._missing is not None:
+            raise SandboxUnavailable(
+                f"restricted mode is not available here: it needs {self._missing}. Nothing ran."
+            )
 
     def _find(self, name: str | None) -> Tool[Any, Any]:
         if name is None:

@@ -135,7 +135,7 @@ class Plan(NamedTuple):
             return "on"
         if self.sandbox.ports and self.ground.abi >= landlock.NET_ABI:
             return "tcp"
-        return "loopback" if self.ground.own_network else "off"
+        return "loopback" if self.ground.own_network and self.sandbox.loopback else "off"
 
 
 def _rule(place: Place, rights: int) -> landlock.Rule:

@@ -101,7 +101,7 @@ def _metadata(sandbox: SandboxPolicy, ground: Ground) -> Promise:
 
 def _network(sandbox: SandboxPolicy, ground: Ground) -> list[Promise]:
     by = "seccomp" if ground.has_seccomp else "needs seccomp"
-    if ground.own_network:
+    if ground.own_network and sandbox.loopback:
         by += " and a network namespace"
     unix = Promise("no connection to unix sockets outside", ground.has_seccomp,
                    "seccomp and a broker" if ground.has_broker else by)  # fmt: skip

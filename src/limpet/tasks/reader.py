@@ -39,6 +39,8 @@ class Reading(NamedTuple):
     """True if there is more to be read from there now."""
     matches: int = 0
     """How many lines matched a search."""
+    omitted_bytes: int = 0
+    """What lies between the head and the tail of an output that was too long."""
 
     def __await__(self) -> Generator[None, None, Reading]:
         """Be there at once, for callers that await everything."""
@@ -99,7 +101,7 @@ class Output:
         start = max(0, self.size - size)
         return self._read(start, self.size - start)
 
-    def all(self, limit: int) -> Reading:
+    def all(self, limit: int, cut_mark: str | None = None) -> Reading:
         """Return all of it; if that is too much, the head and the tail, and what lies between."""
         if self.size <= limit:
             return self.since(0, limit)
@@ -110,10 +112,13 @@ class Output:
         for data in self._blocks(0, stop):
             window.feed(data, data.count(b"\n"))
         cut = window.cut()
-        counts = f"{cut.omitted_lines} lines / {cut.omitted_bytes} bytes omitted"
         start = _text(cut.head)
-        start += "" if start.endswith("\n") or not start else "\n"
-        return Reading(f"{start}[… {counts}; full: {self._path} …]\n{_text(cut.tail)}", stop)
+        if cut_mark is None:
+            counts = f"{cut.omitted_lines} lines / {cut.omitted_bytes} bytes omitted"
+            start += "" if start.endswith("\n") or not start else "\n"
+            cut_mark = f"[… {counts}; full: {self._path} …]\n"
+        text = f"{start}{cut_mark}{_text(cut.tail)}"
+        return Reading(text, stop, omitted_bytes=cut.omitted_bytes)
 
     def last(self, count: int, limit: int) -> Reading:
         """Return the last lines."""
@@ -261,6 +266,8 @@ class Part(TypedDict, total=False):
     """So many lines around each."""
     limit: int
     """How many bytes at most."""
+    cut_mark: str | None
+    """What stands where something was left out; None says how much, and where all of it is."""
 
 
 def read(output: Output, part: Part) -> Reading:
@@ -288,7 +295,9 @@ def read(output: Output, part: Part) -> Reading:
         return output.lines(*lines, limit)
     if search is not None:
         return output.search(Pattern(search), cursor or 0, context, limit)
-    return output.all(limit) if cursor is None else output.since(cursor, limit)
+    if cursor is None:
+        return output.all(limit, part.get("cut_mark"))
+    return output.since(cursor, limit)
 
 
 class _Hits:

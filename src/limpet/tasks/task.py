@@ -33,6 +33,7 @@ class _OtherPart(TypedDict, total=False):
     search: str | re.Pattern[str] | None
     context: int
     limit: int
+    cut_mark: str | None
 
 
 class _Machine(Protocol):
