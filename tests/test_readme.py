@@ -52,3 +52,12 @@ def test_every_file_it_links_to_exists(page: Path) -> None:
 def test_every_file_of_pains_is_named_as_a_proof() -> None:
     proofs = {path.name[:7] for path in (ROOT / "tests" / "pains").glob("test_*.py")}
     assert {proof for proof in proofs if proof not in README} == set()
+
+
+def test_every_requirement_of_modes_is_proven_by_a_test_that_exists() -> None:
+    page = (ROOT / "docs" / "profiles.md").read_text()
+    tests = (ROOT / "tests" / "profiles" / "test_modes.py").read_text()
+    named = re.findall(r"`(test_req_bash_\w+)`", page)
+    assert [name for name in named if f"def {name}(" not in tests] == []
+    assert {name[14:17] for name in named} == {f"{number:03}" for number in range(1, 12)}
+    assert set(re.findall(r"REQ-BASH-(\d+)", page)) == {f"{number:03}" for number in range(1, 12)}

@@ -23,6 +23,22 @@ class Answer(NamedTuple):
         return {"text": self.text, "is_error": self.is_error, "data": self.data}
 
 
+    def writable(self) -> Answer:
+        """Return the same without lone surrogates, which a model may send and no wire can carry."""
+        return self._replace(text=_writable(self.text), data=_writable(self.data))
+
+
+def _writable(value: Any) -> Any:  # noqa: ANN401 -- JSON
+    match value:
+        case str():
+            return value if value.isascii() else value.encode("utf-8", "replace").decode()
+        case dict():
+            return {_writable(name): _writable(item) for name, item in value.items()}
+        case list():
+            return [_writable(item) for item in value]
+    return value
+
+
 def failure(kind: str, text: str, *, can_retry: bool) -> Answer:
     """Return the answer to a call that came to nothing."""
     data = {"error": kind, "message": text, "retry": can_retry}

@@ -158,8 +158,8 @@ class Toolbox:
             self._check_restricted(ctx)
             value = await _performed(used.ask(given), self.bash, ctx)
         except Exception as error:
-            return _explained(error)
-        return self._told(used, given, value, ctx)
+            return _explained(error).writable()
+        return self._told(used, given, value, ctx).writable()
 
     def call_sync(
         self,
@@ -207,9 +207,9 @@ class Toolbox:
                         if isinstance(event, Finished):
                             value = event.result
         except Exception as error:
-            yield _explained(error)
+            yield _explained(error).writable()
             return
-        yield self._told(used, given, value, ctx)
+        yield self._told(used, given, value, ctx).writable()
 
     def _check_restricted(self, ctx: ToolContext) -> None:
         if ctx.restricted and self._missing is not None:
