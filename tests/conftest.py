@@ -44,14 +44,16 @@ def state_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-PURE = {"command", "safety"}
+PURE = {"command", "safety", "render"}
 """Folders of tests that start nothing, but for these."""
 IMPURE = {
     "test_differential.py",
     "test_display.py",
     "test_found.py",
+    "test_panels.py",
     "test_permissions.py",
     "test_refused.py",
+    "test_terminal.py",
 }
 
 

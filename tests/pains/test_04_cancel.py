@@ -114,7 +114,7 @@ def test_to_stop_iterating_over_a_stream_kills_the_command(bash: limpet.Bash) ->
         async for event in events:
             if isinstance(event, Output):
                 break
-        await events.aclose()  # type: ignore[attr-defined]  # an async generator
+        await events.aclose()
         assert marked_processes() == {}
 
     asyncio.run(main())

@@ -35,17 +35,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status: int = options.call(options)
     except (TypeError, ValueError) as error:
-        print(f"limpet: {error}", file=sys.stderr)
-        return 2
-    except TaskNotFound as error:
-        print(f"limpet: {error}", file=sys.stderr)
-        return 1
+        return _failed(error, 2)
     except SandboxUnavailable as error:
-        print(f"limpet: {error}", file=sys.stderr)
-        return _COULD_NOT_START
-    except OSError as error:
-        print(f"limpet: {error}", file=sys.stderr)
-        return 1
+        return _failed(error, _COULD_NOT_START)
+    except (TaskNotFound, OSError) as error:
+        return _failed(error, 1)
+    return status
+
+
+def _failed(error: Exception, status: int) -> int:
+    from limpet.render.safe import printable  # a path or an argument may hold anything
+
+    print(f"limpet: {printable(str(error))}", file=sys.stderr)
     return status
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from limpet.cli.screen import screen_of, show, show_refusal
 from limpet.cli.sink import print_now
 from limpet.context import ToolContext
 from limpet.errors import CommandRefused, SandboxUnavailable, SpawnFailed
 from limpet.policy import Policy
+from limpet.render.safe import printable
 from limpet.result import Outcome, Result
 from limpet.starting import StartCall
 
@@ -74,6 +76,11 @@ def start(
         )
         values = result.to_dict() | {"task": record}
         return 0 if print_now(1, json.dumps(values) + "\n") else 1
+    if (screen := screen_of(1)) is not None:
+        from limpet.render.boxes import background_started
+
+        box = background_started(task.id, record["display"], task.output_path)
+        return 0 if show(1, screen, box) else 1
     print_now(
         2,
         f"limpet: runs as {task.id} (pid {record['pid']}); output in {task.output_path}\n"
@@ -94,6 +101,6 @@ def _explain(result: Result, *, as_json: bool) -> int:
         import json
 
         print_now(1, json.dumps(result.to_dict()) + "\n")
-    else:
-        print_now(2, f"limpet: {result.hint}\n")
+    elif not show_refusal(result):
+        print_now(2, f"limpet: {printable(result.hint or '')}\n")
     return _REFUSED if result.outcome is Outcome.REFUSED else _COULD_NOT_START

@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 
 from limpet.cli.argv import hide
+from limpet.cli.screen import screen_of, show
 from limpet.cli.sink import print_now
 from limpet.policy import Policy
 from limpet.tool import Bash
@@ -81,13 +82,14 @@ def _command(words: list[str]) -> str:
 
 
 def _show(verdict: Verdict) -> int:
-    from limpet.render.verdict import verdict_lines
+    from limpet.render.verdict import verdict_lines, verdict_view
 
-    is_coloured = os.isatty(1) and not os.getenv("NO_COLOR")
-    lines = verdict_lines(verdict, is_coloured=is_coloured)
-    if not print_now(1, "\n".join(lines) + "\n"):
-        return 1
-    return _STATUS[verdict.decision]
+    screen = screen_of(1)
+    if screen is not None:
+        is_seen = show(1, screen, verdict_view(verdict))
+    else:
+        is_seen = print_now(1, "\n".join(verdict_lines(verdict)) + "\n")
+    return _STATUS[verdict.decision] if is_seen else 1
 
 
 def _answer_lines(bash: Bash) -> int:

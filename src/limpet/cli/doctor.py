@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
 
+from limpet.cli.screen import screen_of
 from limpet.cli.sink import print_now
 
 _EXAMPLES = """\
@@ -37,7 +37,8 @@ def _doctor(options: argparse.Namespace) -> int:
     else:
         from limpet.render.doctor import doctor_lines
 
-        is_coloured = os.isatty(1) and not os.getenv("NO_COLOR")
+        screen = screen_of(1)
+        is_coloured = screen is not None and screen.is_coloured
         text = "\n".join(doctor_lines(found, is_coloured=is_coloured))
     if not print_now(1, text + "\n"):
         return 1

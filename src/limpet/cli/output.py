@@ -7,7 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from limpet.cli.screen import Screen, screen_of, show
 from limpet.cli.sink import print_now
+from limpet.render.safe import printable
 
 if TYPE_CHECKING:
     from limpet.tasks.task import Task
@@ -59,23 +61,75 @@ def _output(options: argparse.Namespace) -> int:
     from limpet.tasks.task import Task
 
     task = Task(Shelf.of_this_user(), options.id)
+    page = _Page(task, None if options.json else screen_of(1))
     if options.screen:
-        return _screen(task, as_json=options.json)
+        return _screen(page, as_json=options.json)
     if options.follow:
         if options.json or options.lines is not None or options.search is not None:
             raise ValueError("--follow takes --since or --last, and no --json")
-        return _follow(task, options)
+        return _follow(page, options)
     parts = (options.last, options.lines, options.search, options.limit)
     if options.json or any(part is not None for part in parts):
-        return _part(task, options)
+        return _part(page, options)
     # As much as there is now: more may come faster than it can be shown.
     end = Path(task.output_path).stat().st_size
-    return 0 if _print_from(task, options.since or 0, end) is not None else 1
+    page.begin()
+    if page.print_from(options.since or 0, end) is None:
+        return 1
+    return page.end()
 
 
-def _part(task: Task, options: argparse.Namespace) -> int:
+class _Page:
+    """What is shown of a task: on a terminal with a line above and below, else as it is."""
+
+    def __init__(self, task: Task, screen: Screen | None) -> None:
+        self.task = task
+        self.screen = screen
+        self._ends_a_line = True
+
+    def begin(self) -> None:
+        """Say which task it is."""
+        if self.screen is not None:
+            from limpet.render.tasks import output_header
+
+            show(1, self.screen, output_header(self.task.state()))
+
+    def print(self, text: str) -> bool:
+        """Print some of its output; False if nobody reads it."""
+        if self.screen is not None and text:
+            text = printable(text)
+            self._ends_a_line = text.endswith("\n")
+        return print_now(1, text)
+
+    def print_from(self, cursor: int, end: int) -> int | None:
+        """Print all up to somewhere, and return the next cursor; None if nobody reads it."""
+        while True:
+            reading = self.task.output(cursor)
+            if not self.print(reading.text):
+                return None
+            cursor = reading.cursor
+            if not reading.more or cursor >= end:
+                return cursor
+
+    def whole(self, text: str) -> int:
+        """Print all there is to print, and return the status of the program."""
+        self.begin()
+        return self.end() if self.print(text) else 1
+
+    def end(self) -> int:
+        """Say what the task is doing, and return the status of the program."""
+        if self.screen is not None:
+            from limpet.render.tasks import output_footer
+
+            print_now(1, "" if self._ends_a_line else "\n")
+            show(1, self.screen, output_footer(self.task.state()))
+        return 0
+
+
+def _part(page: _Page, options: argparse.Namespace) -> int:
     from limpet.tasks.reader import LIMIT_BYTES
 
+    task = page.task
     cursor = options.since
     parts = (options.last, options.lines, options.search)
     if cursor is None and all(part is None for part in parts):
@@ -89,7 +143,7 @@ def _part(task: Task, options: argparse.Namespace) -> int:
         limit=LIMIT_BYTES if options.limit is None else options.limit,
     )
     if not options.json:
-        return 0 if print_now(1, reading.text) else 1
+        return page.whole(reading.text)
     import json
 
     state = task.state()
@@ -114,36 +168,26 @@ def _range(text: str) -> tuple[int, int]:
     return int(first), int(last) if last else 1 << 62
 
 
-def _screen(task: Task, *, as_json: bool) -> int:
-    screen = task.screen()
+def _screen(page: _Page, *, as_json: bool) -> int:
+    screen = page.task.screen()
     if not as_json:
-        return 0 if print_now(1, screen.text) else 1
+        return page.whole(screen.text)
     import json
 
-    return 0 if print_now(1, json.dumps({"id": task.id, **screen._asdict()}) + "\n") else 1
+    return 0 if print_now(1, json.dumps({"id": page.task.id, **screen._asdict()}) + "\n") else 1
 
 
-def _print_from(task: Task, cursor: int, end: int) -> int | None:
-    """Print all up to somewhere, and return the next cursor; None if nobody reads it."""
-    while True:
-        reading = task.output(cursor)
-        if not print_now(1, reading.text):
-            return None
-        cursor = reading.cursor
-        if not reading.more or cursor >= end:
-            return cursor
-
-
-def _follow(task: Task, options: argparse.Namespace) -> int:
+def _follow(page: _Page, options: argparse.Namespace) -> int:
     from limpet.loop import SelectorLoop
     from limpet.tasks.record import TaskStatus, note_of
     from limpet.tasks.watch import Watch
 
-    loop = SelectorLoop()
+    loop, task = SelectorLoop(), page.task
     cursor = options.since or 0
+    page.begin()
     if options.last is not None:
         reading = task.output(last=options.last)
-        print_now(1, reading.text)
+        page.print(reading.text)
         cursor = reading.cursor
     is_done = False
     has_ended = False
@@ -151,7 +195,7 @@ def _follow(task: Task, options: argparse.Namespace) -> int:
     def look() -> None:
         nonlocal cursor, has_ended, is_done
         has_ended = task.status is not TaskStatus.RUNNING
-        following = _print_from(task, cursor, cursor + _AT_ONCE if not has_ended else 1 << 62)
+        following = page.print_from(cursor, cursor + _AT_ONCE if not has_ended else 1 << 62)
         is_done = has_ended or following is None
         cursor = following or cursor
 
@@ -169,6 +213,8 @@ def _follow(task: Task, options: argparse.Namespace) -> int:
         watch.close()
     if not has_ended:
         return _BROKEN_PIPE
+    if page.screen is not None:
+        return page.end()
     state = task.state()
     with suppress(OSError):
         said = note_of(state.record.end) if state.record.end else f"[limpet: {state.reason}]\n"

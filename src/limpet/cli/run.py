@@ -5,26 +5,22 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from limpet.attempt import Call
 from limpet.cli import background, confine
 from limpet.cli.argv import hide
 from limpet.cli.check import PACKS, policy_of
-from limpet.cli.sink import Sink, print_now
+from limpet.cli.door import Door
+from limpet.cli.profiled import NAMES
+from limpet.cli.screen import screen_of, show, show_refusal
+from limpet.cli.sink import print_now
 from limpet.context import ToolContext
 from limpet.errors import SandboxUnavailable
-from limpet.events import RawEvent, Written
-from limpet.loop import SelectorLoop
+from limpet.policy import Policy
 from limpet.result import Outcome, Result
-from limpet.run import Run
 from limpet.tool import Bash
-
-if TYPE_CHECKING:
-    from limpet.cli.terminal import Terminal
 
 _STATUS = {
     Outcome.BACKGROUNDED: 0,
@@ -34,7 +30,6 @@ _STATUS = {
     Outcome.CANCELLED: 130,
 }
 _BROKEN_PIPE = 128 + signal.SIGPIPE
-_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 _EXAMPLES = """\
 examples:
@@ -78,6 +73,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
                         help="at the time limit: dead, or a task that goes on")  # fmt: skip
     background.add_arguments(parser)
     confine.add_arguments(parser)
+    parser.add_argument("--profile", choices=NAMES,
+                        help="run it as this profile's tool, and show what that shows")  # fmt: skip
     parser.add_argument("--description", metavar="T", help="what the command is for")
     parser.add_argument("--summary", action="store_true", help="say on stderr how it ended")
     parser.set_defaults(call=_run)
@@ -86,6 +83,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _run(options: argparse.Namespace) -> int:
     command = _command(options)
     if background.is_wanted(options):
+        if options.profile is not None:
+            raise ValueError("--background and --profile do not go together: see limpet call")
         policy = confine.confined(policy_of(options, options.cwd), options)
         return background.start(policy, command, _variables(options.env), options)
     call = Call(
@@ -96,6 +95,9 @@ def _run(options: argparse.Namespace) -> int:
         ctx=ToolContext(options.cwd),
         on_timeout=options.on_timeout,
     )
+    if options.profile is not None:
+        policy = confine.confined(policy_of(options, options.cwd), options)
+        return _as_tool(command, call, policy, options)
     on_terminal = not options.json and os.isatty(1)
     # Where both streams end up in the same place, their order matters more than their names.
     together = not options.separate if options.json else on_terminal or _are_one(1, 2)
@@ -107,13 +109,9 @@ def _run(options: argparse.Namespace) -> int:
         output=replace(policy.output, streams=streams),
     )
     bash = Bash(policy)
-    door = _Door(on_terminal=on_terminal, quiet=options.json, description=options.description)
-    try:
-        result = door.run(bash, command, call)
-    except SandboxUnavailable as error:
-        if not options.json:
-            raise
-        result = Result(command=command, outcome=Outcome.FAILED_TO_START, hint=str(error))
+    description = options.description or command
+    door = Door(on_terminal=on_terminal, quiet=options.json, description=description)
+    result = _result(door, bash, command, call, is_told=options.json)
     if options.json:
         import json
 
@@ -126,7 +124,45 @@ def _run(options: argparse.Namespace) -> int:
         return 1
     else:
         _explain(result, full=options.summary or (on_terminal and os.isatty(2)))
+    return _status(result)
+
+
+def _result(door: Door, bash: Bash, command: str, call: Call, *, is_told: bool) -> Result:
+    try:
+        return door.run(bash, command, call)
+    except SandboxUnavailable as error:
+        if not is_told:
+            raise
+        return Result(command=command, outcome=Outcome.FAILED_TO_START, hint=str(error))
+
+
+def _status(result: Result) -> int:
     return _STATUS.get(result.outcome, 125 if result.exit_code is None else result.exit_code)
+
+
+def _as_tool(command: str, call: Call, policy: Policy, options: argparse.Namespace) -> int:
+    """Run a command as the tool of a profile would, and show it as that profile does."""
+    from limpet.cli.viewed import View
+
+    view = View(options.profile, policy, command)
+    call["timeout_s"] = options.timeout or view.timeout_s
+    screen = None if options.json else screen_of(1)
+    door = Door(
+        on_terminal=screen is not None,
+        quiet=screen is None,
+        description=options.description or command,
+        prints=False,
+    )
+    result = _result(door, view.bash, command, call, is_told=options.json)
+    if options.json:
+        import json
+
+        return _status(result) if print_now(1, json.dumps(result.to_dict()) + "\n") else 1
+    if screen is None:
+        is_seen = print_now(1, f"{view.text(result)}\n")
+    else:
+        is_seen = show_refusal(result) or show(1, screen, view.panel(result, call["timeout_s"]))
+    return _status(result) if is_seen else _BROKEN_PIPE
 
 
 def _are_one(first: int, second: int) -> bool:
@@ -154,121 +190,22 @@ def _variables(assignments: list[str]) -> dict[str, str]:
 
 
 def _explain(result: Result, *, full: bool) -> None:
-    lines = []
+    if show_refusal(result):
+        return
+    lines, screen = [], screen_of(2)
     if full:
         from limpet.render.summary import summary
 
         line = summary(result)
-        if os.isatty(2) and not os.getenv("NO_COLOR"):
+        if screen is not None and screen.is_coloured:
             line = f"\x1b[{32 if result.ok else 31}m{line}\x1b[0m"
         lines.append(line)
     sandbox = result.sandbox
     has_news = sandbox is not None and (sandbox.denials or sandbox.changed)
     goes_on = result.task_id is not None
     if result.hint and (full or result.is_error or result.survivors or goes_on or has_news):
-        lines.append(f"limpet: {result.hint}")
+        from limpet.render.safe import printable
+
+        lines.append(f"limpet: {printable(result.hint)}")
     if lines:
         print_now(2, "\n".join(lines) + "\n")
-
-
-class _Door:
-    """Drives one run on a loop of its own, between signals, the command and our own streams."""
-
-    def __init__(self, *, on_terminal: bool, quiet: bool, description: str | None) -> None:
-        self._loop = SelectorLoop()
-        self._results: list[Result] = []
-        self._errors: list[Exception] = []
-        self._active: Run | None = None
-        self._sinks: dict[str, Sink] = {}
-        self._terminal: Terminal | None = None
-        self._show: Callable[[RawEvent], None] = self._pass_on
-        if quiet:
-            self._show = lambda _: None
-        elif on_terminal:
-            from limpet.cli.terminal import Terminal
-
-            self._terminal = Terminal(self._loop, description)
-            self._show = self._terminal.show
-        else:
-            self._sinks = {"stdout": self._sink(1), "stderr": self._sink(2)}
-
-    @property
-    def error(self) -> OSError | None:
-        """What kept us from writing: whoever read our output is gone, or the disk is full."""
-        return next((sink.error for sink in self._sinks.values() if sink.error), None)
-
-    def _sink(self, fd: int) -> Sink:
-        return Sink(
-            self._loop,
-            fd,
-            on_full=self._pause,
-            on_room=self._resume,
-            on_broken=self._cancel,
-        )
-
-    def _pause(self) -> None:
-        if self._active is not None:
-            self._active.pause()
-
-    def _resume(self) -> None:
-        if self._active is not None:
-            self._active.resume()
-
-    def run(self, bash: Bash, command: str, call: Call) -> Result:
-        """Run the command to its end; a signal to this program ends it early."""
-        restore = self._on_signals()
-        try:
-            self._active = bash.launch(
-                command, self._loop, self._results.append, self._errors.append, self._show, **call
-            )
-            self._loop.run_until(self._is_done)
-        finally:
-            restore()
-            if self._terminal is not None:
-                self._terminal.close()
-        if self._errors:
-            raise self._errors[0]
-        return self._results[0]
-
-    def _is_done(self) -> bool:
-        if self._errors:
-            return True
-        return bool(self._results) and all(sink.is_idle for sink in self._sinks.values())
-
-    def _cancel(self) -> None:
-        if self._active is not None:
-            self._active.cancel()
-
-    def _pass_on(self, event: RawEvent) -> None:
-        if isinstance(event, Written):
-            self._sinks[event.stream].write(event.data)
-
-    def _on_signals(self) -> Callable[[], None]:
-        """Cancel the run on a signal, from the loop and not from a handler."""
-        read_end, write_end = os.pipe()
-        os.set_blocking(write_end, False)
-        os.set_blocking(read_end, False)
-        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
-        # What is ignored stays ignored: nohup wants it so.
-        numbers = [n for n in _ENDING_SIGNALS if signal.getsignal(n) is not signal.SIG_IGN]
-        before = {number: signal.signal(number, lambda *_: None) for number in numbers}
-
-        def wake() -> None:
-            with suppress(BlockingIOError):
-                os.read(read_end, 64)
-            self._cancel()
-            # A reader that takes nothing must not keep us from leaving.
-            for sink in self._sinks.values():
-                sink.give_up()
-
-        self._loop.add_reader(read_end, wake)
-
-        def restore() -> None:
-            self._loop.remove_reader(read_end)
-            signal.set_wakeup_fd(-1)
-            for number, handler in before.items():
-                signal.signal(number, handler)
-            os.close(read_end)
-            os.close(write_end)
-
-        return restore

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from typing import TYPE_CHECKING
 
+from limpet.cli.screen import screen_of, show
 from limpet.cli.sink import print_now
 
 if TYPE_CHECKING:
@@ -69,26 +69,15 @@ def _tasks(options: argparse.Namespace) -> int:
             for one, path, line in zip(found, paths, lines, strict=True)
         ]
         return 0 if print_now(1, json.dumps(rows) + "\n") else 1
-    from limpet.render.tasks import Row, table
+    from limpet.render.tasks import TaskTable, row_of, task_lines
 
-    now = time.time()
-    shown = [
-        Row(
-            one.record.id,
-            one.status,
-            one.record.end.exit_code if one.record.end else None,
-            max(0.0, now - one.record.started_at),
-            one.record.description or one.record.display or one.record.command,
-            line,
-        )
-        for one, line in zip(found, lines, strict=True)
-    ]
+    now_s = time.time()
+    shown = [row_of(one, line, now_s) for one, line in zip(found, lines, strict=True)]
     if not shown:
         return 0 if print_now(2, "limpet: there are no tasks\n") else 1
-    width = os.get_terminal_size(1).columns if os.isatty(1) else None
-    is_coloured = os.isatty(1) and not os.getenv("NO_COLOR")
-    text = "\n".join(table(shown, width=width or None, is_coloured=is_coloured))
-    return 0 if print_now(1, text + "\n") else 1
+    if (screen := screen_of(1)) is not None:
+        return 0 if show(1, screen, TaskTable(shown)) else 1
+    return 0 if print_now(1, "\n".join(task_lines(shown)) + "\n") else 1
 
 
 def _prune(shelf: Shelf, options: argparse.Namespace) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from limpet.result import Outcome, Result
+
 
 class Answer(NamedTuple):
     """The answer to one call of a tool."""
@@ -22,7 +24,6 @@ class Answer(NamedTuple):
         """Return it as `limpet call` prints it."""
         return {"text": self.text, "is_error": self.is_error, "data": self.data}
 
-
     def writable(self) -> Answer:
         """Return the same without lone surrogates, which a model may send and no wire can carry."""
         return self._replace(text=_writable(self.text), data=_writable(self.data))
@@ -37,6 +38,16 @@ def _writable(value: Any) -> Any:  # noqa: ANN401 -- JSON
         case list():
             return [_writable(item) for item in value]
     return value
+
+
+def kept_in(result: Result) -> str:
+    """Say where the output that an answer leaves out can be found; empty if nowhere."""
+    if result.spill_path is None:
+        return ""
+    is_capped = result.outcome is Outcome.OUTPUT_CAPPED
+    return (
+        f"{'its beginning, up to the cap,' if is_capped else 'all of it'} is in {result.spill_path}"
+    )
 
 
 def failure(kind: str, text: str, *, can_retry: bool) -> Answer:

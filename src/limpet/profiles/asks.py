@@ -62,6 +62,20 @@ class TaskFacts:
         return cls(**{field.name: known[field.name] for field in fields(cls)})
 
 
+def ended_in(value: object) -> set[str]:
+    """Return the tasks of which what came of a call says that they have ended."""
+    match value:
+        case TaskReading(task=facts) | TaskWaited(task=facts):
+            found = [facts]
+        case tuple():
+            found = [one for one in value if isinstance(one, TaskFacts)]
+        case Stopped():
+            return {value.task_id}
+        case _:
+            return set()
+    return {facts.id for facts in found if facts.status != "running"}
+
+
 class Run(NamedTuple):
     """Run a command to its end."""
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from limpet.profiles import cut
-from limpet.profiles.answer import Answer
+from limpet.profiles.answer import Answer, kept_in
 from limpet.profiles.asks import TaskFacts, TaskReading, TaskWaited
 from limpet.result import Outcome, Result
 from limpet.tasks.notices import Notice
@@ -178,8 +178,9 @@ def _facts(result: Result, fitted: cut.Fitted) -> list[str]:
         lines = result.omitted_lines + fitted.omitted_lines
         chars = result.omitted_bytes + fitted.omitted_chars
         much = f"{lines:,} lines" if lines else f"{chars:,} characters"
-        where = f"; all of it is in {result.spill_path}" if result.spill_path else ""
-        facts.append(f"{much} of the output were left out{where}")
+        facts.append(
+            "; ".join(filter(None, [f"{much} of the output were left out", kept_in(result)]))
+        )
     if result.hint:
         facts.append(result.hint)
     return facts

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from limpet.policy import Policy
 from limpet.profiles import cut
-from limpet.profiles.answer import Answer
+from limpet.profiles.answer import Answer, kept_in
 from limpet.profiles.asks import Run, Start, TaskFacts
 from limpet.profiles.input import Input
 from limpet.profiles.toolbox import Profile, Tool
@@ -104,10 +104,10 @@ def _tell(given: BashInput, value: Result | TaskFacts) -> Answer:
 def _shortened(result: Result) -> str:
     if not result.truncated:
         return result.output
-    where = f"; all of it is in {result.spill_path}" if result.spill_path else ""
     head, tail = cut.ends_in_bytes(result.output, END_BYTES, END_BYTES)
     omitted = result.total_bytes - 2 * END_BYTES
-    return f"{head}\n[… {omitted} bytes truncated{where} …]\n{tail}"
+    said = "; ".join(filter(None, [f"{omitted} bytes truncated", kept_in(result)]))
+    return f"{head}\n[… {said} …]\n{tail}"
 
 
 def _notes(given: BashInput, result: Result) -> list[str]:

@@ -11,7 +11,7 @@ from pydantic import Field
 from limpet.events import Event, Finished, Output
 from limpet.policy import Policy
 from limpet.profiles import blocked, cut
-from limpet.profiles.answer import Answer
+from limpet.profiles.answer import Answer, kept_in
 from limpet.profiles.asks import Read, Run, Start, TaskFacts, TaskReading
 from limpet.profiles.input import Input, Variables
 from limpet.profiles.toolbox import Profile, Tool
@@ -258,7 +258,7 @@ def _text(result: Result, stdout: str, stderr: str) -> str:
     if result.hint and not result.is_error:
         parts.append(result.hint)
     if result.spill_path and result.spill_path not in "".join(parts):
-        parts.append(f"Full output: {result.spill_path}")
+        parts.append(f"Output: {kept_in(result)}")
     return "\n\n".join(parts) or "(no output)"
 
 

@@ -16,7 +16,7 @@ from limpet.errors import SandboxUnavailable, TaskNotFound
 from limpet.events import Event, Finished
 from limpet.policy import Policy
 from limpet.profiles.answer import Answer, failure
-from limpet.profiles.asks import Ask, Run, Start
+from limpet.profiles.asks import Ask, Run, Start, ended_in
 from limpet.profiles.input import Input, InvalidInput, data_schema_of, schema_of, validated
 from limpet.profiles.reach import OutOfReach
 from limpet.result import Result
@@ -234,8 +234,11 @@ class Toolbox:
                 _remove([value.spill_path])  # nobody will ask for it
         if self.profile.ended is None or ctx.session_id is None:
             return answer
-        notices = self.bash.take_notices(str(ctx.session_id))
-        news = [self.profile.ended(one) for one in notices if one.task_id not in answer.text]
+        news: list[str] = []
+        with suppress(OSError):  # there is no place for tasks, so there were none
+            known = ended_in(value)
+            notices = self.bash.take_notices(str(ctx.session_id))
+            news = [self.profile.ended(one) for one in notices if one.task_id not in known]
         if not news:
             return answer
         return answer._replace(text="\n".join([answer.text.removesuffix("\n"), *news]))

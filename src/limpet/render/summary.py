@@ -1,8 +1,7 @@
-"""One line about how a command ended, and one about how it goes."""
+"""One line about how a command ended, and numbers as a person writes them."""
 
 from __future__ import annotations
 
-from limpet.events import Progress
 from limpet.result import Fate, Outcome, Result
 
 _FATES: dict[Fate, str] = {
@@ -36,11 +35,6 @@ def outcome(result: Result) -> str:
             return f"killed by {result.signal}"
         case other:
             return other.value.replace("_", " ")
-
-
-def progress(event: Progress) -> str:
-    """Return how the command goes: clock and counters; a rising clock over a still counter."""
-    return f"{seconds(event.elapsed_s)} · {event.lines} lines · {size(event.bytes)}"
 
 
 def seconds(value: float) -> str:
