@@ -46,7 +46,7 @@ def hint_of_one(command: str, output: str = "") -> str | None:
     [
         (
             PLAIN._replace(outcome=Outcome.TIMED_OUT, exit_code=143, timeout_s=2.5),
-            "stopped at the limit of 2.5 s; give it more time if it needs longer; it printed nothing",
+            "stopped at the limit of 2.5 s; raise timeout_s if it needs longer; it printed nothing",
         ),
         (
             PLAIN._replace(outcome=Outcome.TIMED_OUT, exit_code=143, timeout_s=120.0),

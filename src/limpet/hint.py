@@ -109,8 +109,12 @@ def _about_end(ending: Ending) -> str | None:
             return None
 
 
+LONGER = "raise timeout_s if it needs longer"
+"""What to do about a time limit; who offers another way says that instead."""
+
+
 def _about_timeout(ending: Ending) -> str:
-    text = f"stopped at the limit of {ending.timeout_s:g} s; give it more time if it needs longer"
+    text = f"stopped at the limit of {ending.timeout_s:g} s; {LONGER}"
     if ending.adopt_error is not None:
         text += f"; it could not go on in the background: {ending.adopt_error}"
     if ending.reading:

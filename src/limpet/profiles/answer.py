@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from limpet.hint import LONGER
 from limpet.result import Outcome, Result
 
 
@@ -48,6 +49,11 @@ def kept_in(result: Result) -> str:
     return (
         f"{'its beginning, up to the cap,' if is_capped else 'all of it'} is in {result.spill_path}"
     )
+
+
+def hint_of(result: Result, longer: str) -> str:
+    """Return the hint, with the way to more time that the profile has."""
+    return (result.hint or "").replace(LONGER, longer)
 
 
 def failure(kind: str, text: str, *, can_retry: bool) -> Answer:

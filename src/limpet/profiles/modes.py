@@ -9,7 +9,7 @@ from pydantic import Field
 
 from limpet.policy import Policy
 from limpet.profiles import cut
-from limpet.profiles.answer import Answer, kept_in
+from limpet.profiles.answer import Answer, hint_of, kept_in
 from limpet.profiles.asks import Run, Start, TaskFacts
 from limpet.profiles.input import Input
 from limpet.profiles.toolbox import Profile, Tool
@@ -126,7 +126,9 @@ def _notes(given: BashInput, result: Result) -> list[str]:
             return [f"system error, nothing was executed: {result.hint}"]
         case outcome:
             notes = [outcome.value.replace("_", " ")]
-    return notes + ([result.hint] if result.hint else [])
+    other = "slow" if given.mode == "default" else "background"
+    hint = hint_of(result, f"use mode {other} if it needs longer")
+    return notes + ([hint] if hint else [])
 
 
 def _data(given: BashInput, result: Result, output: str) -> dict[str, Any]:

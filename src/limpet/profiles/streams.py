@@ -20,7 +20,7 @@ from limpet.context import ToolContext
 from limpet.errors import LimpetError, SandboxUnavailable
 from limpet.policy import Policy, RulePolicy
 from limpet.profiles import blocked
-from limpet.profiles.answer import Answer, failure
+from limpet.profiles.answer import Answer, failure, hint_of
 from limpet.profiles.asks import Run
 from limpet.profiles.input import Input, Variables, Whole
 from limpet.profiles.toolbox import Profile, Tool
@@ -370,7 +370,8 @@ def _told(result: Result, patterns: tuple[str, ...]) -> Answer:
     made = _result_of(result, str(uuid.uuid4()))
     parts = [part.rstrip("\n") for part in (made.stdout, made.stderr) if part.strip()]
     if result.is_error:
-        parts.append(f"[{result.describe()}]")
+        hint = hint_of(result, "raise timeout if it needs longer")
+        parts.append(f"[{result.outcome.value.replace('_', ' ')}: {hint}]")
     elif not result.ok:
         parts.append(f"[exit code {made.exit_code}]")
     return Answer("\n".join(parts), is_error=result.is_error, data=made.to_dict())

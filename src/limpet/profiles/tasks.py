@@ -11,7 +11,7 @@ from pydantic import Field
 from limpet.events import Event, Finished, Output
 from limpet.policy import Policy
 from limpet.profiles import blocked, cut
-from limpet.profiles.answer import Answer, kept_in
+from limpet.profiles.answer import Answer, hint_of, kept_in
 from limpet.profiles.asks import Read, Run, Start, TaskFacts, TaskReading
 from limpet.profiles.input import Input, Variables
 from limpet.profiles.toolbox import Profile, Tool
@@ -191,8 +191,9 @@ def _ended(result: Result, config: BashConfig) -> Answer:
         )
     )
     is_cut = (stdout, stderr) != (result.stdout, result.stderr)
-    if result.is_error and result.hint:
-        stderr += ("\n" if stderr and not stderr.endswith("\n") else "") + result.hint
+    hint = hint_of(result, "raise timeout if it needs longer")
+    if result.is_error and hint:
+        stderr += ("\n" if stderr and not stderr.endswith("\n") else "") + hint
     data = BashOutput(
         success=result.ok,
         stdout=stdout,
