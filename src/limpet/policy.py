@@ -257,6 +257,18 @@ class Policy:
         )
         return replace(self, sandbox=sandbox)
 
+    def confinement_id(self, workspace: str) -> str:
+        """Return what tells the confinement of a run from any other; empty if nothing confines it.
+
+        Two runs with the same one may do the same: what one cannot reach, the other cannot either.
+        """
+        if self.sandbox.mode == "off":
+            return ""
+        import hashlib
+
+        facts = repr((self.sandbox, self.effective_limits, workspace))
+        return hashlib.sha256(facts.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
     @property
     def effective_limits(self) -> LimitPolicy | None:
         """The limits that hold."""

@@ -157,19 +157,26 @@ class Spill(CappedFile):
         Raises:
             OSError: There is no place for it.
         """
-        directory = state.directory("output") if policy.directory is None else _made(policy)
+        path = path_of(run_id, policy)
+        directory = path.parent
         sweep(directory, policy)
-        path = directory / f"bash-{run_id}.log"
         fd = os.open(path, OPEN_FLAGS, 0o600)
         fcntl.flock(fd, fcntl.LOCK_SH)
         super().__init__(fd, path, policy, Directory(directory))
 
 
-def _made(policy: OutputPolicy) -> Path:
-    """Return the directory that the host has chosen, made if it is missing."""
-    path = Path(policy.directory or "").expanduser().absolute()
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return path
+def path_of(run_id: str, policy: OutputPolicy) -> Path:
+    """Return where the output of a run is saved, if it is; the directory is made if it is missing.
+
+    Raises:
+        OSError: There is no place for it.
+    """
+    if policy.directory is None:
+        directory = state.directory("output")
+    else:
+        directory = Path(policy.directory).expanduser().absolute()
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return directory / f"bash-{run_id}.log"
 
 
 def sweep(directory: Path, policy: OutputPolicy) -> None:

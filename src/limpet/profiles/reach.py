@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from limpet.attempt import workspace_of
 from limpet.context import ToolContext
 from limpet.errors import TaskNotFound
 from limpet.tasks.record import State
 from limpet.tasks.task import Task
 from limpet.tool import Bash
 
-_STRICTNESS = ("off", "workspace", "read-only")
 _MOST_NAMED = 20
 
 
@@ -49,19 +49,19 @@ def find(bash: Bash, ctx: ToolContext, task_id: str) -> Task:
 def find_to_touch(bash: Bash, ctx: ToolContext, task_id: str) -> Task:
     """Return a task that a conversation may type into and stop.
 
-    What runs in a weaker sandbox would be a way out of the conversation's own.
+    What can reach more than the conversation itself would be a way out of its sandbox.
 
     Raises:
-        OutOfReach: It is in a weaker sandbox.
+        OutOfReach: It is confined otherwise.
         TaskNotFound: There is none that it may see.
     """
     task = find(bash, ctx, task_id)
-    own = "read-only" if ctx.restricted else bash.policy.sandbox.mode
-    its = task.state().record.sandbox
-    if its not in _STRICTNESS or _STRICTNESS.index(its) < _STRICTNESS.index(own):
+    policy = bash.policy.restricted() if ctx.restricted else bash.policy
+    own = policy.confinement_id(workspace_of(ctx))
+    if own not in ("", task.state().record.confinement_id):
         raise OutOfReach(
-            f"{task_id} was not started in the {own} sandbox of this conversation: it can be read"
-            " and waited for, not typed into or stopped"
+            f"{task_id} was not started in the {policy.sandbox.mode} sandbox of this conversation:"
+            " it can be read and waited for, not typed into or stopped"
         )
     return task
 

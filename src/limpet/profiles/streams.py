@@ -301,9 +301,11 @@ def _checker(patterns: tuple[str, ...]) -> Bash:
 
 def _why(verdict: Verdict, patterns: tuple[str, ...]) -> str:
     pattern = blocked.pattern_of(verdict, patterns)
-    if pattern is None:
-        return "Command appears to be dangerous"
-    return f"Command contains blocked pattern: {pattern}"
+    if pattern is not None:
+        return f"Command contains blocked pattern: {pattern}"
+    if all(finding.rule == "permission" for finding in verdict.findings):
+        return "Command is not permitted"
+    return "Command appears to be dangerous"
 
 
 # The same as a tool

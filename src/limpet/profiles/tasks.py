@@ -202,10 +202,10 @@ def _ended(result: Result, config: BashConfig) -> Answer:
         duration_ms=round(result.duration_s * 1000),
         truncated=is_cut,
         task_id=result.task_id,
-        output_file=result.spill_path,
+        output_file=result.spill_path if is_cut else None,
     )
     return Answer(
-        _text(result, stdout, stderr),
+        _text(result, stdout, stderr, is_cut=is_cut),
         is_error=result.is_error and result.outcome is not Outcome.SIGNALED,
         data=asdict(data),
         can_retry=result.outcome in (Outcome.TIMED_OUT, Outcome.FAILED_TO_START),
@@ -250,7 +250,7 @@ def _shortened(text: str, most: int, omitted_bytes: int) -> str:
     return f"{head}\n\n... ({count} characters truncated) ...\n\n{tail}"
 
 
-def _text(result: Result, stdout: str, stderr: str) -> str:
+def _text(result: Result, stdout: str, stderr: str, *, is_cut: bool) -> str:
     parts = [stdout.rstrip("\n")] if stdout.strip() else []
     if stderr.strip():
         parts.append(f"stderr:\n{stderr.rstrip()}")
@@ -258,7 +258,7 @@ def _text(result: Result, stdout: str, stderr: str) -> str:
         parts.append(f"Exit code: {_exit_code(result)}\nDuration: {result.duration_s:.1f}s")
     if result.hint and not result.is_error:
         parts.append(result.hint)
-    if result.spill_path and result.spill_path not in "".join(parts):
+    if is_cut and result.spill_path:
         parts.append(f"Output: {kept_in(result)}")
     return "\n\n".join(parts) or "(no output)"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,8 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from limpet.attempt import CANCEL_POLL_S
 from limpet.context import ToolContext
 from limpet.errors import SandboxUnavailable, TaskNotFound
-from limpet.events import Event, Finished
+from limpet.events import Event, Finished, Started
+from limpet.output.spill import path_of
 from limpet.policy import Policy
 from limpet.profiles.answer import Answer, failure
 from limpet.profiles.asks import Ask, Run, Start, ended_in
@@ -159,6 +160,11 @@ class Toolbox:
             value = await _performed(used.ask(given), self.bash, ctx)
         except Exception as error:
             return _explained(error).writable()
+        except BaseException as error:  # the awaiting task was cancelled, and has the result
+            result = getattr(error, "result", None)
+            if self.profile.removes_saved and isinstance(result, Result) and result.spill_path:
+                _remove([result.spill_path])
+            raise
         return self._told(used, given, value, ctx).writable()
 
     def call_sync(
@@ -199,8 +205,7 @@ class Toolbox:
             if not isinstance(ask, Run):
                 value = await _performed(ask, self.bash, ctx)
             else:
-                events = ask.shaped(self.bash).stream(ask.command, **ask.call(ctx))
-                async with aclosing(events):
+                async with aclosing(self._events(ask, ctx)) as events:
                     async for event in events:
                         if (told := self.profile.event(event)) is not None:
                             yield told
@@ -210,6 +215,23 @@ class Toolbox:
             yield _explained(error).writable()
             return
         yield self._told(used, given, value, ctx).writable()
+
+    async def _events(self, ask: Run, ctx: ToolContext) -> AsyncGenerator[Event, None]:
+        run_id = None
+        try:
+            async with aclosing(
+                ask.shaped(self.bash).stream(ask.command, **ask.call(ctx))
+            ) as events:
+                async for event in events:
+                    if isinstance(event, Started):
+                        run_id = event.run_id
+                    elif isinstance(event, Finished):
+                        run_id = None
+                    yield event
+        finally:
+            if run_id is not None and self.profile.removes_saved:  # nobody will hear of it
+                with suppress(OSError):
+                    _remove([str(path_of(run_id, self.bash.policy.output))])
 
     def _check_restricted(self, ctx: ToolContext) -> None:
         if ctx.restricted and self._missing is not None:

@@ -88,6 +88,7 @@ def describe(order: Order, task_id: str, started_at: float, supervisor: Mark) ->
         columns=columns,
         rows=rows,
         sandbox=request.policy.sandbox.mode,
+        confinement_id=request.policy.confinement_id(request.workspace),
         host=order.host,
     )
 

@@ -123,6 +123,8 @@ class Record(NamedTuple):
     columns: int
     rows: int
     sandbox: str
+    confinement_id: str
+    """The same for tasks of which none can reach more than the other; empty without a sandbox."""
     host: Mark
     """The program that began it."""
     end: End | None = None
@@ -244,6 +246,7 @@ _UNREADABLE = Record(
     columns=0,
     rows=0,
     sandbox="",
+    confinement_id="unknown",
     host=_NOBODY,
 )
 
