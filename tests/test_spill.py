@@ -3,7 +3,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
-import math
 import os
 import random
 import stat

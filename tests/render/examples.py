@@ -73,7 +73,8 @@ def state(
         id=f"bash-00000{task}", command=text, display="", description=None, session_id=None,
         cwd=text, origin="started", run_id="", shell=NOBODY, since_ticks=0, processes=(),
         supervisor=NOBODY, boot_id="", started_at=1000.0, timeout_s=None, kill_grace_s=1.0,
-        input="none", columns=80, rows=24, sandbox="off", host=NOBODY, end=end,
+        input="none", columns=80, rows=24, sandbox="off", confinement_id="",
+        host=NOBODY, end=end,
     )  # fmt: skip
     return State(record, status, text if status is TaskStatus.LOST else None)
 
