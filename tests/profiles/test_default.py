@@ -10,6 +10,7 @@ from support import is_running, python, wait_until
 
 import limpet
 from limpet.profiles import Answer, Toolbox, profile
+from limpet.tasks.shelf import UNTOLD, Shelf
 
 
 @pytest.fixture
@@ -372,10 +373,16 @@ def test_an_odd_name_of_a_task_is_an_answer(box: Toolbox) -> None:
 # Notices
 
 
+def wait_for_end(box: Toolbox, task: str) -> None:
+    """Wait until a task has ended and somebody can be told: that is a moment later."""
+    box.bash.task(task).wait_sync()
+    assert wait_until(lambda: (Shelf.of_this_user().path / UNTOLD / task).exists())
+
+
 def test_a_named_conversation_is_told_once_that_its_task_has_ended(box: Toolbox) -> None:
     ctx = limpet.ToolContext(session_id="one")
     task = box.call_sync({"command": "echo done; exit 3", "background": True}, ctx).data["task_id"]
-    box.bash.task(task).wait_sync()
+    wait_for_end(box, task)
     other = box.call_sync({"command": "true"}, limpet.ToolContext(session_id="two"))
     assert task not in other.text
     told = box.call_sync({"command": "echo hi"}, ctx)
@@ -388,7 +395,7 @@ def test_a_named_conversation_is_told_once_that_its_task_has_ended(box: Toolbox)
 def test_output_that_names_a_task_does_not_swallow_the_notice(box: Toolbox) -> None:
     ctx = limpet.ToolContext(session_id="one")
     task = box.call_sync({"command": "exit 3", "background": True}, ctx).data["task_id"]
-    box.bash.task(task).wait_sync()
+    wait_for_end(box, task)
     answers = [box.call_sync({"command": f"echo {task}"}, ctx) for _ in range(2)]
     assert any("exited 3" in answer.text for answer in answers), answers
 
