@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import is_running, wait_until
 
 from limpet.cli import main
 
@@ -205,3 +207,15 @@ def test_a_working_directory_that_was_removed_is_no_crash(tmp_path: Path) -> Non
         ["bash", "-c", command], capture_output=True, text=True, timeout=30, check=False
     )
     assert "Traceback" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_to_end_the_program_ends_what_it_runs(number: signal.Signals, work: Path) -> None:
+    command = json.dumps({"command": "echo $$ > pid; sleep 60"})
+    with subprocess.Popen(
+        [sys.executable, "-m", "limpet.cli", "call", command], stdout=subprocess.PIPE, cwd=work
+    ) as process:
+        assert wait_until(lambda: (work / "pid").exists() and bool((work / "pid").read_text()))
+        process.send_signal(number)
+        assert process.wait(timeout=20) == 130
+    assert not is_running(int((work / "pid").read_text()))

@@ -9,7 +9,6 @@ from limpet.cli.sink import print_now
 from limpet.context import ToolContext
 from limpet.errors import CommandRefused, SandboxUnavailable, SpawnFailed
 from limpet.policy import Policy
-from limpet.render.safe import printable
 from limpet.result import Outcome, Result
 from limpet.starting import StartCall
 
@@ -102,5 +101,7 @@ def _explain(result: Result, *, as_json: bool) -> int:
 
         print_now(1, json.dumps(result.to_dict()) + "\n")
     elif not show_refusal(result):
+        from limpet.render.safe import printable
+
         print_now(2, f"limpet: {printable(result.hint or '')}\n")
     return _REFUSED if result.outcome is Outcome.REFUSED else _COULD_NOT_START

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from limpet.cli import confine
 from limpet.cli.argv import hide
@@ -54,7 +57,8 @@ def _call(options: argparse.Namespace) -> int:
     arguments = _arguments(options.arguments)
     box = toolbox(options, confine.confined(policy_of(options, options.cwd), options))
     try:
-        answer = box.call_sync(arguments, conversation(options), tool=options.tool)
+        with _ending_signals():
+            answer = box.call_sync(arguments, conversation(options), tool=options.tool)
     except LookupError as error:
         raise ValueError(error.args[0]) from None
     except KeyboardInterrupt:
@@ -63,6 +67,23 @@ def _call(options: argparse.Namespace) -> int:
         box.keep()  # whoever reads the answer may want to read the file that it names
     text = f"{answer.text}\n" if options.text else json.dumps(answer.to_dict()) + "\n"
     return 0 if print_now(1, text) else 1
+
+
+@contextmanager
+def _ending_signals() -> Iterator[None]:
+    """End like on Ctrl-C when told to end: what runs must not be left behind."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    # What is ignored stays ignored: nohup wants it so.
+    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _arguments(given: str) -> str:
