@@ -12,13 +12,13 @@ run: venv ## run a real command through limpet: make run CMD='ls -la'
 	@$(BIN)/limpet run --summary --description 'make run' -- '$(subst ','\'',$(value CMD))'
 
 test: venv ## run the tests
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 4 --dist loadfile
 
 check: venv ## format, lint, types, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 4 --dist loadfile
 
 bench: venv ## measure limpet against what it is built on
 	$(BIN)/python -m bench
