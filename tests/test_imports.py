@@ -45,6 +45,7 @@ FLOW = [
     {"profiles"},
     {"__init__"},
     {"render"},
+    {"integrations"},
     {"cli"},
 ]
 """Each may import itself and what stands before it."""
