@@ -182,7 +182,7 @@ def test_the_other_forms() -> None:
         mcp = definition(tool, "mcp")
         assert mcp["inputSchema"] == anthropic["input_schema"] == tool.input_schema
         assert mcp["name"] == tool.name
-        assert mcp["annotations"]["readOnlyHint"] is (tool.effect == "reads")
+        assert mcp["annotations"]["readOnlyHint"] is tool.hints.is_read_only
         assert isinstance(mcp["title"], str)
         if "outputSchema" in mcp:
             assert mcp["outputSchema"]["type"] == "object"

@@ -12,7 +12,8 @@ from limpet import __version__
 from limpet.errors import SandboxUnavailable, TaskNotFound
 
 _COMMANDS = (
-    "run", "tasks", "output", "wait", "send", "stop", "check", "call", "schema", "doctor"
+    "run", "tasks", "output", "wait", "send", "stop",
+    "check", "call", "schema", "hook", "mcp", "doctor",
 )  # fmt: skip
 _COULD_NOT_START = 125
 

@@ -36,18 +36,18 @@ def definition(tool: Definition, form: Format) -> dict[str, Any]:
                 "description": tool.description,
                 "inputSchema": tool.input_schema,
                 **output,
-                "annotations": hints(tool),
+                "annotations": annotations_of(tool),
             }
 
 
-def hints(tool: Definition) -> dict[str, Any]:
-    """Return what a client may show of a tool's effects."""
+def annotations_of(tool: Definition) -> dict[str, Any]:
+    """Return what an MCP client may show of a tool's effects."""
     return {
         "title": tool.title,
-        "readOnlyHint": tool.effect == "reads",
-        "destructiveHint": tool.effect != "reads",
-        "idempotentHint": tool.effect == "reads",
-        "openWorldHint": tool.effect == "runs",
+        "readOnlyHint": tool.hints.is_read_only,
+        "destructiveHint": tool.hints.is_destructive,
+        "idempotentHint": tool.hints.is_idempotent,
+        "openWorldHint": tool.hints.is_open_world,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +28,8 @@ _Given = TypeVar("_Given", bound=Input)
 _Value = TypeVar("_Value")
 _log = logging.getLogger("limpet")
 
-Effect = Literal["runs", "acts", "reads"]
-"""What a tool can do: run any command, act on tasks that run already, or only look."""
+Effect = Literal["runs", "types", "stops", "reads"]
+"""What a tool can do: run any command, type into one that runs, end one, or only look."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,16 @@ class Profile:
     """Whether its users count on restricted conversations: warn if there are none here."""
 
 
+class Hints(NamedTuple):
+    """What a tool can do at worst, in one conversation."""
+
+    is_read_only: bool
+    is_destructive: bool
+    is_idempotent: bool
+    is_open_world: bool
+    """Whether it reaches beyond this machine."""
+
+
 class Definition(NamedTuple):
     """A tool as a model is told of it."""
 
@@ -78,7 +88,7 @@ class Definition(NamedTuple):
     input_schema: dict[str, Any]
     output_schema: dict[str, Any] | None
     """Of `Answer.data`, unless it is an error."""
-    effect: Effect
+    hints: Hints
 
 
 class Toolbox:
@@ -113,7 +123,8 @@ class Toolbox:
 
     def definitions(self, ctx: ToolContext | None = None) -> list[Definition]:
         """Return all tools, with what holds in one conversation."""
-        here = self._here(ctx or ToolContext())
+        ctx = ctx or ToolContext()
+        here = self._here(ctx)
         return [
             Definition(
                 tool.name,
@@ -121,10 +132,21 @@ class Toolbox:
                 f"{tool.description}\n\n{here}" if tool.effect == "runs" else tool.description,
                 schema_of(tool.input),
                 None if tool.data is None else data_schema_of(tool.data),
-                tool.effect,
+                self._hints(tool.effect, ctx),
             )
             for tool in self.profile.tools
         ]
+
+    def _hints(self, effect: Effect, ctx: ToolContext) -> Hints:
+        if effect == "reads":
+            return Hints(True, False, True, False)
+        if effect == "stops":
+            return Hints(False, True, True, False)
+        policy = self.bash.policy.restricted() if ctx.restricted else self.bash.policy
+        sandbox = policy.sandbox
+        looks_only = sandbox.mode == "read-only" and not sandbox.degrade
+        is_closed = sandbox.mode != "off" and not (sandbox.network or sandbox.ports)
+        return Hints(looks_only, not looks_only, False, not is_closed)
 
     def _here(self, ctx: ToolContext) -> str:
         where = Path(ctx.cwd or ".").expanduser().absolute()
@@ -192,11 +214,25 @@ class Toolbox:
         ctx: ToolContext | None = None,
         *,
         tool: str | None = None,
-    ) -> AsyncIterator[Any]:
-        """Do the same, and yield what happens meanwhile; the answer last.
+    ) -> AsyncGenerator[Any, None]:
+        """Do the same, and yield what happens meanwhile in the profile's form; the answer last.
 
         To stop iterating kills the command.
         """
+        async with aclosing(self.watch(arguments, ctx, tool=tool)) as events:
+            async for event in events:
+                told = event if isinstance(event, Answer) else self.profile.event(event)
+                if told is not None:
+                    yield told
+
+    async def watch(
+        self,
+        arguments: Mapping[str, Any] | str | bytes,
+        ctx: ToolContext | None = None,
+        *,
+        tool: str | None = None,
+    ) -> AsyncGenerator[Event | Answer, None]:
+        """Do the same, and yield the engine's own events; the answer last."""
         used, ctx = self._find(tool), ctx or ToolContext()
         try:
             given = validated(used.input, arguments)
@@ -207,8 +243,7 @@ class Toolbox:
             else:
                 async with aclosing(self._events(ask, ctx)) as events:
                     async for event in events:
-                        if (told := self.profile.event(event)) is not None:
-                            yield told
+                        yield event
                         if isinstance(event, Finished):
                             value = event.result
         except Exception as error:

@@ -147,7 +147,7 @@ def decode(data: bytes) -> Record:
 
     What a later version has added is left out, and thousands of records are read at once.
     """
-    values = json.loads(data.decode("utf-8", "surrogatepass"))
+    values = {"confinement_id": "unknown"} | json.loads(data.decode("utf-8", "surrogatepass"))
     try:
         end = values["end"]
         if end is not None:
