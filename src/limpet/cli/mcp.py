@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from limpet.cli import confine
 from limpet.cli.check import PACKS, policy_of
-from limpet.cli.profiled import add_profile, conversation, toolbox
+from limpet.cli.profiled import add_profile, conversation, own_options, toolbox
 from limpet.cli.sink import print_now
 from limpet.policy import Policy
 
@@ -70,6 +70,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _mcp(options: argparse.Namespace) -> int:
     policy = _bounded(confine.confined(policy_of(options, options.cwd), options), options)
+    own_options(options)  # what is wrong with them is told now, and not to the first client
     address = _address(options)
     if address is None and os.isatty(0):
         print_now(2, "limpet: waits for an MCP client on standard input; see limpet mcp --help\n")

@@ -27,21 +27,28 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
                         help="of the profile tail: where long outputs are saved")  # fmt: skip
 
 
-def toolbox(options: argparse.Namespace, policy: Policy) -> Toolbox:
-    """Return the tools of the profile; ValueError if it has no such option."""
-    from limpet.profiles import profile  # pydantic, for those who want it
+_OWN = {"local": ("local_mode", "report"), "output_dir": ("output_dir", "tail")}
+"""Options of single profiles: what the profile calls them, and which it is."""
 
+
+def own_options(options: argparse.Namespace) -> dict[str, object]:
+    """Return the options that are the profile's own; ValueError if it has no such option."""
     own: dict[str, object] = {}
-    for name, value, of in (
-        ("local_mode", options.local, "report"),
-        ("output_dir", options.output_dir, "tail"),
-    ):
-        if not value:
+    for flag, (name, of) in _OWN.items():
+        if not (value := getattr(options, flag)):
             continue
         if options.profile != of:
-            flag = "--local" if name == "local_mode" else "--output-dir"
-            raise ValueError(f"{flag} is of the profile {of}, not of {options.profile}")
+            shown = flag.replace("_", "-")
+            raise ValueError(f"--{shown} is of the profile {of}, not of {options.profile}")
         own[name] = value
+    return own
+
+
+def toolbox(options: argparse.Namespace, policy: Policy) -> Toolbox:
+    """Return the tools of the profile."""
+    own = own_options(options)
+    from limpet.profiles import profile  # pydantic, for those who want it
+
     return profile(options.profile, policy, **own)
 
 
