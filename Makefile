@@ -6,7 +6,7 @@ CMD ?= printf 'hello from \033[1mbash\033[0m %s\n' "$BASH_VERSION"; git --versio
        echo 'a warning' >&2; seq 3 | xargs -I@ sh -c 'sleep 0.5; echo "step @ of 3"'; \
        (sleep 5 >/dev/null 2>&1 &); nproc
 
-.PHONY: run test check venv bench picture format clean
+.PHONY: run test check venv bench conformance picture format clean
 
 run: venv ## run a real command through limpet: make run CMD='ls -la'
 	@$(BIN)/limpet run --summary --description 'make run' -- '$(subst ','\'',$(value CMD))'
@@ -22,6 +22,9 @@ check: venv ## format, lint, types, tests
 
 bench: venv ## measure limpet against what it is built on
 	$(BIN)/python -m bench
+
+conformance: venv ## the public MCP suite and inspector against limpet mcp; needs npm
+	$(BIN)/python tests/integrations/conformance.py
 
 venv: .venv/ready ## .venv with limpet and all that the tests and the benchmarks need
 
@@ -40,5 +43,5 @@ format: venv ## format and fix what can be fixed
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .conformance build dist .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,7 +10,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from bench import check, cold, endurance, latency, sandbox, tasks, throughput, volume
+from bench import check, cold, endurance, latency, mcp, sandbox, tasks, throughput, volume
 from bench.measure import Row
 
 PARTS = {
@@ -21,6 +21,7 @@ PARTS = {
     "cold": cold.measure,
     "check": check.measure,
     "tasks": tasks.measure,
+    "mcp": mcp.measure,
     "endurance": endurance.measure,
 }
 

@@ -77,6 +77,12 @@ class Bash:
             if has_turn:
                 self._turns.give_back()
 
+    async def tap(
+        self, command: str, listener: Callable[[RawEvent], None], **call: Unpack[Call]
+    ) -> Result:
+        """Do the same as `run`, and hand a listener all that is written, raw, as it is read."""
+        return await self._drive(Attempt(self.policy, command, call, listener))
+
     async def stream(self, command: str, **call: Unpack[Call]) -> AsyncGenerator[Event, None]:
         """Run a command and yield its events as they happen, `Finished` last.
 

@@ -76,8 +76,11 @@ def _mcp(options: argparse.Namespace) -> int:
         print_now(2, "limpet: waits for an MCP client on standard input; see limpet mcp --help\n")
     import asyncio
 
-    from limpet.integrations.mcp import McpServer
-
+    try:
+        from limpet.integrations.mcp import McpServer
+    except ImportError as error:
+        print_now(2, f"limpet: {error}\n")
+        return 1
     server = McpServer(lambda: toolbox(options, policy), conversation(options))
     return asyncio.run(_on_stdio(server) if address is None else _on_http(server, address, options))
 
