@@ -111,7 +111,8 @@ def test_a_module_can_be_imported_alone() -> None:
     names = [
         ".".join(("limpet", *path.with_suffix("").parts)).removesuffix(".__init__")
         for path in MODULES
-        if path.name != "__main__.py"
+        # An integration is imported by who has its framework, which takes a second each.
+        if path.name != "__main__.py" and path.parts[0] != "integrations"
     ]
     done = subprocess.run(
         [sys.executable, "-c", EACH_ALONE, *names], capture_output=True, text=True, timeout=50

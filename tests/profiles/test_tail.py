@@ -286,7 +286,7 @@ def test_a_stream_that_is_left_leaves_no_file_behind(box: Toolbox, saved: Path) 
         async for event in events:
             if getattr(event, "text", "") == "hi\n":
                 break
-        await events.aclose()  # type: ignore[attr-defined]  # of a generator
+        await events.aclose()
 
     asyncio.run(left())
     box.close()

@@ -136,7 +136,7 @@ def test_to_stop_iterating_kills_the_command_before_it_returns(box: Toolbox, wor
         async for event in events:
             if getattr(event, "text", "") == "hi\n":
                 break
-        await events.aclose()  # type: ignore[attr-defined]  # of a generator
+        await events.aclose()
         return is_running(int((work / "pid").read_text()))
 
     assert asyncio.run(first()) is False
