@@ -10,8 +10,9 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +258,24 @@ def test_over_http_it_is_the_same_and_only_for_this_machine(tmp_path: Path) -> N
         assert post(port, Host="evil.example") == 421
         assert post(port, Origin="https://evil.example") == 403
         assert post(port, Origin=f"http://localhost:{port}") == 200
+
+
+def test_when_a_server_over_http_ends_it_kills_what_runs(tmp_path: Path) -> None:
+    async def main(url: str) -> None:
+        async with Client(url) as client:
+            await client.call_tool("bash", {"command": TREE})
+
+    with listening(tmp_path, "--http", "127.0.0.1:0") as (url, _):
+        caller = threading.Thread(target=lambda: _ignoring_errors(main(url)))
+        caller.start()
+        running = pids(tmp_path)
+    assert wait_until(lambda: not any(map(is_running, running)))
+    caller.join(timeout=20)
+
+
+def _ignoring_errors(call: Coroutine[Any, Any, None]) -> None:
+    with suppress(Exception):  # the server is gone: however the client says that
+        asyncio.run(call)
 
 
 def test_a_token_is_asked_for(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from limpet import __version__
@@ -170,11 +171,9 @@ class McpServer:
         from limpet.profiles.reach import visible
 
         found = []
-        for task, _state in visible(self.toolbox.bash, self._ctx):
-            facts = TaskFacts.of(task)
-            found.append(_resource(facts))
-            if len(found) >= _MOST_RESOURCES:
-                break
+        for task, _state in islice(visible(self.toolbox.bash, self._ctx), _MOST_RESOURCES):
+            with suppress(OSError):  # removed by another program at this moment
+                found.append(_resource(TaskFacts.of(task)))
         return types.ListResourcesResult(resources=found)
 
     async def _list_templates(

@@ -17,7 +17,7 @@ _Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _App = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-_GRACE_S = 3
+_GRACE_S = 1
 
 
 def is_loopback(host: str) -> bool:
