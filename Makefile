@@ -6,19 +6,26 @@ CMD ?= printf 'hello from \033[1mbash\033[0m %s\n' "$BASH_VERSION"; git --versio
        echo 'a warning' >&2; seq 3 | xargs -I@ sh -c 'sleep 0.5; echo "step @ of 3"'; \
        (sleep 5 >/dev/null 2>&1 &); nproc
 
-.PHONY: run test check venv bench conformance picture format clean
+.PHONY: run test test-core test-integrations check venv bench conformance picture format clean
 
 run: venv ## run a real command through limpet: make run CMD='ls -la'
 	@$(BIN)/limpet run --summary --description 'make run' -- '$(subst ','\'',$(value CMD))'
 
 test: venv ## run the tests
-	$(BIN)/python -m pytest -n 4 --dist loadfile
+	@$(MAKE) --no-print-directory -j 2 test-core test-integrations
+
+test-core: venv
+	$(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/integrations
+
+# By themselves: each worker would import all frameworks, which takes ten seconds.
+test-integrations: venv
+	$(BIN)/python -m pytest -p no:xdist tests/integrations
 
 check: venv ## format, lint, types, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 4 --dist loadfile
+	@$(MAKE) --no-print-directory test
 
 bench: venv ## measure limpet against what it is built on
 	$(BIN)/python -m bench

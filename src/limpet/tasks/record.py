@@ -147,8 +147,9 @@ def decode(data: bytes) -> Record:
 
     What a later version has added is left out, and thousands of records are read at once.
     """
-    values = {"confinement_id": "unknown"} | json.loads(data.decode("utf-8", "surrogatepass"))
+    values = json.loads(data.decode("utf-8", "surrogatepass"))
     try:
+        values.setdefault("confinement_id", "unknown")  # of a record from before there was one
         end = values["end"]
         if end is not None:
             end["status"] = TaskStatus(end["status"])
