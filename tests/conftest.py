@@ -20,11 +20,11 @@ import limpet
 from limpet.sandbox import jail
 from limpet.tasks import nursery
 
-if worker := os.environ.get("PYTEST_XDIST_WORKER"):
-    # What another worker leaves for a moment is nobody's stray file here.
-    tempfile.tempdir = os.environ["TMPDIR"] = tempfile.mkdtemp(prefix=f"{worker}-")
-    Path(tempfile.tempdir).chmod(0o1777)
-    atexit.register(shutil.rmtree, tempfile.tempdir, ignore_errors=True)
+# What another worker leaves for a moment is nobody's stray file here.
+worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
+tempfile.tempdir = os.environ["TMPDIR"] = tempfile.mkdtemp(prefix=f"{worker}-")
+Path(tempfile.tempdir).chmod(0o1777)
+atexit.register(shutil.rmtree, tempfile.tempdir, ignore_errors=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -12,6 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FRAMEWORKS = "integrations"
+"""The page whose examples need the frameworks: `tests/integrations` runs them."""
 BLOCKS = {
     f"{page.stem}_{number}": block
     for page in PAGES
@@ -28,21 +30,25 @@ for place, block in enumerate(sys.argv[1:]):
 """
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_python_example_runs(page: Path, tmp_path: Path) -> None:
-    """All of a page in one process, since to import a framework takes longer than to use it."""
+def run_examples(page: Path, work: Path) -> None:
+    """Run all examples of a page in one process: to import them takes longer than to run them."""
     blocks = [block for name, block in BLOCKS.items() if name.startswith(f"{page.stem}_")]
     done = subprocess.run(
-        [sys.executable, "-c", EACH, *blocks],
-        capture_output=True, text=True, timeout=50, cwd=tmp_path,
-    )  # fmt: skip
+        [sys.executable, "-c", EACH, *blocks], capture_output=True, text=True, timeout=50, cwd=work
+    )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.stem != FRAMEWORKS], ids=lambda page: page.stem
+)
+def test_every_python_example_runs(page: Path, tmp_path: Path) -> None:
+    run_examples(page, tmp_path)
 
 
 def test_a_python_example_is_typed(tmp_path: Path) -> None:
     for name, block in BLOCKS.items():
-        # To follow the frameworks takes longer than all tests of this file; `examples` is typed.
-        if not name.startswith("integrations"):
+        if not name.startswith(FRAMEWORKS):
             (tmp_path / f"example_{name}.py").write_text(block)
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--no-incremental", str(tmp_path)],

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from test_readme import FRAMEWORKS, PAGES, run_examples
+
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 ALL_OF_THEM = """
 import runpy, socket, sys, traceback
@@ -35,3 +37,7 @@ def test_every_example_runs_without_a_key_or_a_network(tmp_path: Path, state_dir
         capture_output=True, text=True, timeout=55, cwd=tmp_path, env=env,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_every_block_of_the_page_runs(tmp_path: Path) -> None:
+    run_examples(next(page for page in PAGES if page.stem == FRAMEWORKS), tmp_path)
