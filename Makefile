@@ -11,14 +11,13 @@ CMD ?= printf 'hello from \033[1mbash\033[0m %s\n' "$BASH_VERSION"; git --versio
 run: .venv/ready ## run a real command through limpet: make run CMD='ls -la'
 	@$(BIN)/limpet run --summary --description 'make run' -- '$(subst ','\'',$(value CMD))'
 
-test: .venv/ready ## run the tests
+test: venv ## run the tests
 	@$(MAKE) --no-print-directory -j 2 test-core test-integrations
 
 test-core: .venv/ready
 	$(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/integrations
 
-# By themselves: each worker would import all frameworks, which takes ten seconds; and to install
-# them takes a minute, in which the others run.
+# By themselves: each worker would import all frameworks, which takes ten seconds.
 test-integrations: .venv/frameworks
 	$(BIN)/python -m pytest -p no:xdist tests/integrations
 
