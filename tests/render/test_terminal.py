@@ -18,7 +18,7 @@ SGR = re.compile(r"\x1b\[[0-9;]*m")
 OURS = re.compile(r"\x1b\[\?(?:25|7)[lh]|\r\x1b\[J|\r\x1b\[[1-9]A|\r")
 """What the live view uses: cursor and wrapping on and off, erasing below, going up its own rows."""
 STATUS = re.compile(r"\x1b\[\?7l(.*?)\r(?:\x1b\[\dA)?\x1b\[\?7h", re.DOTALL)
-LONG = "sleep 1.2"
+LONG = "sleep 1.4"
 WAIT = "while [ ! -e go ]; do sleep 0.05; done"
 """Until the live view was seen, however slow this machine is now."""
 
