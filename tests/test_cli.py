@@ -331,7 +331,7 @@ def test_on_a_terminal_nothing_is_lost(command: str, text: str, nap: float) -> N
 
 def test_ctrl_c_on_a_terminal_ends_the_command_and_shows_what_there_was() -> None:
     with on_terminal("echo begun; sleep 60") as (process, screen):
-        assert wait_until(lambda: any("sleep" in c for c in marked_processes().values()))
+        assert wait_until(lambda: any(c.startswith("sleep") for c in marked_processes().values()))
         os.kill(process.pid, signal.SIGINT)
         seen = read_all(screen)
         assert process.wait() == 130
