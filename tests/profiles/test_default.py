@@ -417,3 +417,11 @@ def test_streaming_yields_the_engines_events_and_the_answer(box: Toolbox) -> Non
     names = [type(one).__name__ for one in seen]
     assert (names[0], names[-1]) == ("Started", "Finished")
     assert answer.text == "hi\n"
+
+
+def test_a_task_that_was_stopped_is_not_told_of_a_second_time(box: Toolbox) -> None:
+    ctx = limpet.ToolContext(session_id="one")
+    task = box.call_sync({"command": "sleep 60", "background": True}, ctx).data["task_id"]
+    stopped = box.call_sync({"task": task}, ctx, tool="bash_stop")
+    assert "meanwhile" not in stopped.text
+    assert box.call_sync({"command": "echo hi"}, ctx).text == "hi\n"

@@ -67,10 +67,10 @@ def ended_in(value: object) -> set[str]:
     match value:
         case TaskReading(task=facts) | TaskWaited(task=facts):
             found = [facts]
-        case tuple():
+        case Stopped(task_id=task_id):
+            return {task_id}
+        case tuple():  # a list of them; all of the above are tuples too
             found = [one for one in value if isinstance(one, TaskFacts)]
-        case Stopped():
-            return {value.task_id}
         case _:
             return set()
     return {facts.id for facts in found if facts.status != "running"}
